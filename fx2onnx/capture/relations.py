@@ -1,0 +1,110 @@
+"""What a trace assumed about sizes: torch's guards as relations in the user's names."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sympy
+from torch._guards import SLoc
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from fx2onnx import dims
+from fx2onnx.dims import Dim
+from fx2onnx.graph import Relation
+from fx2onnx.origin import is_torch_file
+from fx2onnx.types import names_of
+
+_SIGNS = {
+    sympy.Eq: "==",
+    sympy.Ne: "!=",
+    sympy.StrictLessThan: "<",
+    sympy.LessThan: "<=",
+    sympy.StrictGreaterThan: ">",
+    sympy.GreaterThan: ">=",
+}
+
+
+def relations_of(shape_env: ShapeEnv) -> list[Relation]:
+    """The guards of a trace that do not hold for every size, each once."""
+    found: dict[str, Relation] = {}
+    for guard in shape_env.guards:
+        for part in _parts(guard.expr):
+            relation = _relation(part, shape_env, place_of(guard.sloc))
+            if relation is not None:
+                found.setdefault(relation.text, relation)
+    return list(found.values())
+
+
+def _parts(expr: Any) -> Sequence[Any]:
+    return expr.args if isinstance(expr, sympy.And) else (expr,)
+
+
+def _relation(expr: Any, shape_env: ShapeEnv, where: str | None) -> Relation | None:
+    sign = _SIGNS.get(type(expr))
+    if sign is None:
+        return None if expr in (True, sympy.true) else Relation(0, "holds", 0, where, str(expr))
+    names = names_of(shape_env)
+    left, right = (names.from_torch(side) for side in expr.args)
+    if truth(left, sign, right):
+        return None
+    return Relation(left, sign, right, where, f"{dims.show(left)} {sign} {dims.show(right)}")
+
+
+def truth(left: Dim, sign: str, right: Dim) -> bool | None:
+    """Does a relation hold for every size (True), for none (False), or does it depend (None)?"""
+    if sign in ("==", "!="):
+        equal = dims.same(left, right)
+        return equal if sign == "==" or equal is None else not equal
+    difference = dims.dim(sympy.expand(sympy.Add(left, -right)))
+    if isinstance(difference, int):
+        return {"<": difference < 0, "<=": difference <= 0, ">": difference > 0, ">=": difference >= 0}[sign]
+    known = {
+        "<": difference.is_negative,
+        "<=": difference.is_nonpositive,
+        ">": difference.is_positive,
+        ">=": difference.is_nonnegative,
+    }
+    return known[sign]
+
+
+def place_of(sloc: SLoc | None) -> str | None:
+    """The user's line behind a guard."""
+    if sloc is None:
+        return None
+    if sloc.maybe_user_loc:
+        return sloc.maybe_user_loc
+    frame = sloc.framework_loc
+    return None if frame is None or isinstance(frame, str) else f"{frame.filename}:{frame.lineno}: {frame.line}"
+
+
+@contextlib.contextmanager
+def user_lines() -> Iterator[None]:
+    """While a model is traced, let guards remember the user's line, which non-strict export leaves out."""
+    original = ShapeEnv._get_sloc  # noqa: SLF001
+
+    def with_user_line(self: ShapeEnv, framework_loc: Any = None) -> SLoc:
+        return SLoc(original(self, framework_loc).framework_loc, _user_line())
+
+    ShapeEnv._get_sloc = with_user_line  # type: ignore[method-assign]  # noqa: SLF001
+    try:
+        yield
+    finally:
+        ShapeEnv._get_sloc = original  # type: ignore[method-assign]  # noqa: SLF001
+
+
+def _user_line() -> str | None:
+    import linecache  # noqa: PLC0415  only when a guard is made
+
+    frame = sys._getframe(2)  # noqa: SLF001
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not is_torch_file(path):
+            if __package__.split(".")[0] in frame.f_globals.get("__name__", "").split("."):
+                return None
+            code = linecache.getline(path, frame.f_lineno).strip()
+            return f"{path}:{frame.f_lineno}: {code}" if code else f"{path}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -1,0 +1,108 @@
+"""Running torch's tracer: example tensors made ready, one non-strict torch.export, errors framed."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.export import Dim as TorchDim
+from torch.fx.experimental import _config as size_config
+
+from fx2onnx.capture.dynamic import Request
+from fx2onnx.capture.hints import resized, traced_sizes
+from fx2onnx.capture.relations import user_lines
+from fx2onnx.capture.signature import Arguments
+from fx2onnx.errors import CaptureError, Fx2OnnxError
+from fx2onnx.origin import is_torch_file
+
+
+class FunctionModule(torch.nn.Module):
+    """A plain function as a module, with the function's own signature."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function
+
+
+def trace(
+    module: torch.nn.Module, arguments: Arguments, requests: Sequence[Request], *, every: bool
+) -> torch.export.ExportedProgram:
+    """Trace a module over fake tensors, with every requested axis free.
+
+    Args:
+        module: the model.
+        arguments: the example arguments.
+        requests: the dynamic axes.
+        every: trace with sizes of our own for all named axes, not only where the example is 0 or 1.
+
+    Raises:
+        CaptureError: the model's forward raised, or torch could not trace it.
+    """
+    args, kwargs = arguments.with_values(_examples(module, arguments, requests, every=every))
+    shapes = torch.export.ShapesCollection()
+    by_leaf: dict[int, dict[int, Any]] = {}
+    for request in requests:
+        by_leaf.setdefault(request.leaf.index, {})[request.axis] = _hint(request)
+    leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+    for index, axes in by_leaf.items():
+        shapes[leaves[index]] = axes
+    dynamic = shapes.dynamic_shapes(module, args, kwargs) if by_leaf else None
+    try:
+        with _tracing():
+            return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
+    except Fx2OnnxError:
+        raise
+    except Exception as error:
+        raise capture_error(error) from error
+
+
+@contextlib.contextmanager
+def _tracing() -> Iterator[None]:
+    """Sizes 0 and 1 are not special, guards know the user's lines, fused attention paths stay off."""
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with size_config.patch(backed_size_oblivious=True), user_lines():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+
+
+def _hint(request: Request) -> Any:
+    return TorchDim.AUTO(min=request.low, max=request.high)  # type: ignore[operator]
+
+
+def _examples(
+    module: torch.nn.Module, arguments: Arguments, requests: Sequence[Request], *, every: bool
+) -> dict[int, torch.Tensor]:
+    """Tensors to trace with instead of the examples.
+
+    Sizes that would leak are changed, and a tensor that is passed twice (or that is the model's own) is
+    passed as a copy, since torch would take both for one input.
+    """
+    made: dict[int, torch.Tensor] = {}
+    sizes: dict[int, dict[int, int]] = {}
+    for (index, axis), size in traced_sizes(requests, every=every).items():
+        sizes.setdefault(index, {})[axis] = size
+    seen = {id(t) for t in (*module.parameters(), *module.buffers())}
+    for leaf in arguments.tensors():
+        if leaf.index in sizes:
+            made[leaf.index] = resized(leaf.value.detach(), sizes[leaf.index])
+        elif id(leaf.value) in seen:
+            made[leaf.index] = leaf.value.detach().clone()
+        seen.add(id(leaf.value))
+    return made
+
+
+def capture_error(error: Exception) -> CaptureError:
+    """torch's or the model's own exception with the user's line around it."""
+    where = None
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not is_torch_file(frame.filename) and "fx2onnx" not in frame.filename:
+            where = f"{frame.filename}:{frame.lineno}: {frame.line}"
+    text = str(error).strip().splitlines()
+    first = text[0] if text else "no message"
+    return CaptureError(f"the model could not be traced: {type(error).__name__}: {first}", where=where)

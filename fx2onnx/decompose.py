@@ -1,0 +1,80 @@
+"""Decomposition on demand: one call, traced through torch's own decomposition of its operator.
+
+Only what has no rule is decomposed, one call at a time and one level deep; the pieces are lowered in turn.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._decomp import decomposition_table
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from fx2onnx.calls import Argument, Call
+from fx2onnx.errors import CaptureError
+from fx2onnx.rewrite import fake_mode_in
+
+
+def decompose(call: Call) -> fx.GraphModule | None:
+    """The graph of simpler calls that `call` stands for, None when torch knows none.
+
+    Its placeholders are the call's values in order; it returns a tuple of the call's results.
+
+    Raises:
+        CaptureError: torch's decomposition raised on the types at hand.
+    """
+    function = _decomposition(call.target)
+    if function is None:
+        return None
+    fakes = [node.meta["val"] for node in call.values]
+    run = functools.partial(_run, function, call)
+    mode = fake_mode_in(fakes) or fake_mode_in([node.meta["val"] for node in _tensors_near(call)])
+    try:
+        with torch.no_grad():
+            if mode is None:
+                graph = make_fx(run, tracing_mode="fake")(*fakes)
+            else:
+                with mode:
+                    graph = make_fx(run)(*fakes)
+    except Exception as error:
+        raise CaptureError(f"torch's decomposition of {call.target} failed: {error}") from error
+    return graph if _is_progress(graph, call) else None
+
+
+def _tensors_near(call: Call) -> list[fx.Node]:
+    """Nodes of the same graph, to find its fake mode when the call itself takes no tensor."""
+    if not call.values:
+        return []
+    return [n for n in call.values[0].graph.nodes if "val" in n.meta]
+
+
+def _run(function: Callable[..., Any], call: Call, *values: Any) -> tuple[Any, ...]:
+    def fill(argument: Any) -> Any:
+        if isinstance(argument, Argument):
+            return values[argument.index]
+        if isinstance(argument, tuple):
+            return [fill(a) for a in argument]
+        return argument
+
+    result = function(*map(fill, call.positional), **{k: fill(v) for k, v in call.keywords.items()})
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+def _decomposition(target: Callable[..., Any]) -> Callable[..., Any] | None:
+    if not isinstance(target, torch._ops.OpOverload):  # noqa: SLF001
+        return None
+    if (function := decomposition_table.get(target)) is not None:
+        return function
+    key = torch._C.DispatchKey.CompositeImplicitAutograd  # noqa: SLF001
+    if target.has_kernel_for_dispatch_key(key):
+        return functools.partial(target._op_dk, key)  # noqa: SLF001
+    return None
+
+
+def _is_progress(graph: fx.GraphModule, call: Call) -> bool:
+    """Is the decomposition something else than the call itself?"""
+    return all(node.target is not call.target for node in graph.graph.nodes)
