@@ -341,6 +341,6 @@ def solve(expr: Dim, value: int, known: Mapping[str, int]) -> dict[str, int]:
 def holds(left: Dim, sign: str, right: Dim, values: Mapping[str, int]) -> bool | None:
     """Does a relation (`==`, `!=`, `<`, `<=`, `>`, `>=`) hold for these values? None when some are missing."""
     a, b = evaluate(left, values), evaluate(right, values)
-    if a is None or b is None:
+    if sign == "holds" or a is None or b is None:
         return None
     return {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[sign]

@@ -63,13 +63,21 @@ class Output:
 
 @dataclass(frozen=True)
 class Relation:
-    """A fact about sizes that the traced model relies on, e.g. `seq <= 1024`, with the user's line."""
+    """A fact about sizes that the traced model relies on, e.g. `seq <= 1024`.
+
+    Attributes:
+        left, sign, right: a comparison (`==`, `!=`, `<`, `<=`, `>`, `>=`), or sign "holds" where only the text says it.
+        where: the user's line that needs it.
+        text: how it is written.
+        guard: the tracer's own form of it; empty for a bound that the user gave.
+    """
 
     left: Dim
     sign: str
     right: Dim
     where: str | None = None
     text: str = ""
+    guard: str = ""
 
     def __str__(self) -> str:
         return self.text

@@ -14,6 +14,8 @@ from torch import fx
 
 from fx2onnx.capture.caches import register_caches
 from fx2onnx.capture.dynamic import Request, requests
+from fx2onnx.capture.hints import traced_sizes
+from fx2onnx.capture.idle import without_idle_relations
 from fx2onnx.capture.program import typed_graph
 from fx2onnx.capture.results import check_names
 from fx2onnx.capture.signature import Arguments, arguments_of
@@ -72,21 +74,25 @@ def _trace_free(
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
 ) -> TypedGraph:
-    """Trace at the example's sizes, and once more at sizes of our own when these turn out to matter."""
-    first: CaptureError | None = None
-    for every in (False, True):
+    """Trace at the example's sizes, and again at sizes of our own where the example's turn out to matter."""
+
+    def attempt(sizes: dict[tuple[int, int], int]) -> TypedGraph:
+        program = trace(module, arguments, wanted, sizes)
+        return typed_graph(program, arguments, wanted, input_names, output_names)
+
+    sizes = traced_sizes(wanted)
+    try:
+        graph = attempt(sizes)
+    except CaptureError as error:
+        others = traced_sizes(wanted, every=True)
+        if others == sizes:
+            raise
+        sizes = others
         try:
-            program = trace(module, arguments, wanted, every=every)
-            return typed_graph(program, arguments, wanted, input_names, output_names)
-        except CaptureError as error:
-            if first is None:
-                first = error
-            if not any(r.size is not None for r in wanted):
-                break
-            if isinstance(error, PinnedDimError):
-                first = error
-    assert first is not None  # the loop returned otherwise
-    raise first
+            graph = attempt(sizes)
+        except CaptureError as second:
+            raise (second if isinstance(second, PinnedDimError) else error) from None
+    return without_idle_relations(graph, wanted, lambda: attempt(sizes))
 
 
 def _as_module(model: Any) -> torch.nn.Module:

@@ -20,7 +20,7 @@ from fx2onnx.dims import Dim
 _FRESH = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 
 
-def traced_sizes(requests: Sequence[Request], *, every: bool) -> dict[tuple[int, int], int]:
+def traced_sizes(requests: Sequence[Request], *, every: bool = False) -> dict[tuple[int, int], int]:
     """For (leaf index, axis): the size to trace with, where it differs from the example's.
 
     Args:

@@ -30,11 +30,18 @@ _SIGNS = {
 def relations_of(shape_env: ShapeEnv) -> list[Relation]:
     """The guards of a trace that do not hold for every size, each once."""
     found: dict[str, Relation] = {}
+    choices: list[tuple[list[Relation | None], str | None]] = []
     for guard in shape_env.guards:
-        for part in _parts(guard.expr):
-            relation = _relation(part, shape_env, place_of(guard.sloc))
-            if relation is not None:
+        where = place_of(guard.sloc)
+        for part in _parts(shape_env.replace(guard.expr)):
+            if isinstance(part, sympy.Or):
+                choices.append(([_relation(p, shape_env, where) for p in part.args], where))
+            elif (relation := _relation(part, shape_env, where)) is not None:
                 found.setdefault(relation.text, relation)
+    for options, where in choices:
+        if not any(option is None or option.text in found for option in options):
+            text = " or ".join(option.text for option in options if option is not None)
+            found.setdefault(text, Relation(0, "holds", 0, where, text))
     return list(found.values())
 
 
@@ -43,14 +50,28 @@ def _parts(expr: Any) -> Sequence[Any]:
 
 
 def _relation(expr: Any, shape_env: ShapeEnv, where: str | None) -> Relation | None:
+    """One comparison in the user's names; None when it holds for every size."""
+    if expr in (True, sympy.true):
+        return None
     sign = _SIGNS.get(type(expr))
     if sign is None:
-        return None if expr in (True, sympy.true) else Relation(0, "holds", 0, where, str(expr))
+        return Relation(0, "holds", 0, where, str(expr))
     names = names_of(shape_env)
-    left, right = (names.from_torch(side) for side in expr.args)
+    left, sign, right = _plain(names.from_torch(expr.args[0]), sign, names.from_torch(expr.args[1]))
     if truth(left, sign, right):
         return None
-    return Relation(left, sign, right, where, f"{dims.show(left)} {sign} {dims.show(right)}")
+    text = f"{dims.show(left)} {sign} {dims.show(right)}"
+    return Relation(left, sign, right, where, text, guard=str(expr))
+
+
+def _plain(left: Dim, sign: str, right: Dim) -> tuple[Dim, str, Dim]:
+    """`Min(512, seq) == seq` is `seq <= 512`, and `Max(a, b) == b` is `b >= a`."""
+    for one, other in ((left, right), (right, left)):
+        if sign == "==" and isinstance(one, sympy.Min | sympy.Max) and other in one.args:
+            rest = [a for a in one.args if a != other]
+            bound = dims.dim(one.func(*rest))
+            return other, "<=" if isinstance(one, sympy.Min) else ">=", bound
+    return left, sign, right
 
 
 def truth(left: Dim, sign: str, right: Dim) -> bool | None:

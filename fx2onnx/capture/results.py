@@ -29,7 +29,8 @@ def outputs_of(
     Raises:
         ExportInputError: the user's names are too few, too many, doubled, or those of inputs.
     """
-    keyed, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(list(range(len(values))), spec))
+    some = torch.empty(0)  # caches see their tensors by their type
+    keyed, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten([some] * len(values), spec))
     own_names = leaf_names([keys for keys, _ in keyed], "output")
     tensors = [i for i, value in enumerate(values) if _is_tensor(value)]
     names = dict(zip(tensors, _chosen(output_names, len(tensors)), strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch.export import Dim as TorchDim
 from torch.fx.experimental import _config as size_config
 
 from fx2onnx.capture.dynamic import Request
-from fx2onnx.capture.hints import resized, traced_sizes
+from fx2onnx.capture.hints import resized
 from fx2onnx.capture.relations import user_lines
 from fx2onnx.capture.signature import Arguments
 from fx2onnx.errors import CaptureError, Fx2OnnxError
@@ -28,7 +28,10 @@ class FunctionModule(torch.nn.Module):
 
 
 def trace(
-    module: torch.nn.Module, arguments: Arguments, requests: Sequence[Request], *, every: bool
+    module: torch.nn.Module,
+    arguments: Arguments,
+    requests: Sequence[Request],
+    sizes: Mapping[tuple[int, int], int],
 ) -> torch.export.ExportedProgram:
     """Trace a module over fake tensors, with every requested axis free.
 
@@ -36,12 +39,12 @@ def trace(
         module: the model.
         arguments: the example arguments.
         requests: the dynamic axes.
-        every: trace with sizes of our own for all named axes, not only where the example is 0 or 1.
+        sizes: for (leaf index, axis) the size to trace with, see `fx2onnx.capture.hints`.
 
     Raises:
         CaptureError: the model's forward raised, or torch could not trace it.
     """
-    args, kwargs = arguments.with_values(_examples(module, arguments, requests, every=every))
+    args, kwargs = arguments.with_values(_examples(module, arguments, sizes))
     shapes = torch.export.ShapesCollection()
     by_leaf: dict[int, dict[int, Any]] = {}
     for request in requests:
@@ -65,10 +68,29 @@ def _tracing() -> Iterator[None]:
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with size_config.patch(backed_size_oblivious=True), user_lines():
+        with size_config.patch(backed_size_oblivious=True), user_lines(), _symbolic_is_causal():
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
+
+
+@contextlib.contextmanager
+def _symbolic_is_causal() -> Iterator[None]:
+    """Let attention take `is_causal=(seq > 1)`, a comparison of sizes, as eager PyTorch does.
+
+    The operator's argument parser wants a bool and refuses a SymBool (torch 2.14); `seq > 1 and mask is None` is one
+    whenever `seq > 1` is false.
+    """
+    original = torch.nn.functional.scaled_dot_product_attention
+
+    def attention(*args: Any, is_causal: Any = False, **kwargs: Any) -> torch.Tensor:
+        return original(*args, is_causal=bool(is_causal), **kwargs)
+
+    torch.nn.functional.scaled_dot_product_attention = attention
+    try:
+        yield
+    finally:
+        torch.nn.functional.scaled_dot_product_attention = original
 
 
 def _hint(request: Request) -> Any:
@@ -76,7 +98,7 @@ def _hint(request: Request) -> Any:
 
 
 def _examples(
-    module: torch.nn.Module, arguments: Arguments, requests: Sequence[Request], *, every: bool
+    module: torch.nn.Module, arguments: Arguments, traced: Mapping[tuple[int, int], int]
 ) -> dict[int, torch.Tensor]:
     """Tensors to trace with instead of the examples.
 
@@ -85,7 +107,7 @@ def _examples(
     """
     made: dict[int, torch.Tensor] = {}
     sizes: dict[int, dict[int, int]] = {}
-    for (index, axis), size in traced_sizes(requests, every=every).items():
+    for (index, axis), size in traced.items():
         sizes.setdefault(index, {})[axis] = size
     seen = {id(t) for t in (*module.parameters(), *module.buffers())}
     for leaf in arguments.tensors():

@@ -1,0 +1,101 @@
+"""Relations that do not matter: the model asked about a size, but its graph is the same either way.
+
+A model that asks `seq > 1` on its way gets `seq > 1` as a relation, although the answer often changes nothing
+(`is_causal = seq > 1 and mask is None` with a mask). Such a relation would keep a decoder from running on one token.
+So the model is traced once more with the other answer, the one that a size of 1 gives: where the graph comes out
+the same, the relation goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import sympy
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from fx2onnx import dims
+from fx2onnx.calls import key_of
+from fx2onnx.capture.dynamic import Request
+from fx2onnx.errors import CaptureError
+from fx2onnx.graph import Relation, TypedGraph
+from fx2onnx.types import type_of
+
+
+def without_idle_relations(
+    graph: TypedGraph, requests: Sequence[Request], attempt: Callable[[], TypedGraph]
+) -> TypedGraph:
+    """`graph` without the relations that a second trace, with the other answers, shows not to matter.
+
+    Args:
+        graph: the graph of the first trace.
+        requests: the dynamic axes.
+        attempt: traces the model as the first time.
+    """
+    excluded = _excluding_one(graph.relations, requests)
+    if not excluded:
+        return graph
+    try:
+        with _other_answers({r.guard for r in excluded}):
+            other = attempt()
+    except CaptureError:  # the other branch does not even work at these sizes: the relations are real
+        return graph
+    if not same_structure(graph.module, other.module):
+        return graph
+    return replace(graph, relations=tuple(r for r in graph.relations if r not in excluded))
+
+
+@contextlib.contextmanager
+def _other_answers(guards: set[str]) -> Iterator[None]:
+    """While the model is traced, answer these questions about sizes the other way, without a guard."""
+    original = ShapeEnv.evaluate_expr
+
+    def evaluate(self: ShapeEnv, orig_expr: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(orig_expr, "is_Boolean", False) or isinstance(orig_expr, sympy.logic.boolalg.Boolean):
+            expr = self.replace(orig_expr)
+            if str(expr) in guards:
+                return sympy.false
+            if str(sympy.Not(expr)) in guards:
+                return sympy.true
+        return original(self, orig_expr, *args, **kwargs)
+
+    ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ShapeEnv.evaluate_expr = original  # type: ignore[method-assign]
+
+
+def _excluding_one(relations: Sequence[Relation], requests: Sequence[Request]) -> list[Relation]:
+    """The relations of named sizes that keep them from being 1 though the user did not."""
+    names = {name for r in requests if r.size is not None for name in dims.names(r.size)}
+    names -= {name for r in requests if r.size is not None and r.low > 1 for name in dims.names(r.size)}
+    found = []
+    for relation in relations:
+        concerned = dims.names(relation.left) | dims.names(relation.right)
+        at_one = dict.fromkeys(concerned, 1)
+        if relation.guard and concerned <= names:
+            if dims.holds(relation.left, relation.sign, relation.right, at_one) is False:
+                found.append(relation)
+    return found
+
+
+def same_structure(a: fx.GraphModule, b: fx.GraphModule) -> bool:
+    """Do two flat graphs make the same calls on the same types?"""
+    if len(a.graph.nodes) != len(b.graph.nodes):
+        return False
+    numbers: dict[fx.Node, int] = {}
+    for i, (x, y) in enumerate(zip(a.graph.nodes, b.graph.nodes, strict=True)):
+        numbers[x] = numbers[y] = i
+        if x.op != y.op or (x.op != "output" and x.target != y.target) or type_of(x) != type_of(y):
+            return False
+        if _arguments(x, numbers) != _arguments(y, numbers):
+            return False
+    return True
+
+
+def _arguments(node: fx.Node, numbers: dict[fx.Node, int]) -> object:
+    return key_of(fx.node.map_arg((node.args, dict(node.kwargs)), lambda n: ("node", numbers[n])))
