@@ -18,6 +18,7 @@ import onnx_ir as ir
 import onnxruntime
 import torch
 from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental import _config as size_config
@@ -172,7 +173,7 @@ def graph_of_call(case: Case, axes: Axes) -> TypedGraph:
         fakes = [_fake(mode, t, i, axes.get(i, ())) for i, t in enumerate(tensors)]
         _name_sizes(mode.shape_env, tensors, fakes)
         args, kwargs = with_tensors(case, fakes)
-        with mode, torch.no_grad():
+        with mode, enable_python_dispatcher(), torch.no_grad():
             result = case.target(*args, **kwargs)
     _refuse_pinned(mode.shape_env, tensors, axes)
     graph = fx.Graph()

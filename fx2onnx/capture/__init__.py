@@ -7,12 +7,13 @@ is: composite operators stay whole, nothing is traced again for decomposition.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
 
-from fx2onnx.capture.caches import register_caches
+from fx2onnx.capture.containers import register_caches, register_dataclasses
 from fx2onnx.capture.dynamic import Request, requests
 from fx2onnx.capture.hints import traced_sizes
 from fx2onnx.capture.idle import without_idle_relations
@@ -60,6 +61,7 @@ def capture(
     if isinstance(model, torch.export.ExportedProgram):
         return _from_program(model, dynamic_shapes, dynamic_axes, input_names, output_names)
     module = _as_module(model)
+    register_dataclasses((tuple(args), kwargs))
     arguments = arguments_of(module.forward, args, kwargs)
     _check_dtypes(arguments)
     _check_input_names(arguments, input_names)
@@ -149,7 +151,7 @@ def _program_arguments(args: Any, kwargs: Any, names: Sequence[str] | None) -> A
         return arguments
     renamed = dict(zip(arguments.parameters, names, strict=False))
     leaves = tuple(
-        leaf.__class__((renamed.get(str(leaf.path[0]), leaf.path[0]), *leaf.path[1:]), leaf.value, leaf.index)
+        replace(leaf, path=(renamed.get(str(leaf.path[0]), leaf.path[0]), *leaf.path[1:]))
         for leaf in arguments.leaves
     )
     return Arguments(arguments.args, arguments.kwargs, leaves, arguments.spec, tuple(names[: len(arguments.args)]))

@@ -117,25 +117,23 @@ def _by_parameter(arguments: Arguments, spec: Any) -> dict[str, Any]:
 
 def _descend(spec: Any, leaf: Leaf) -> Any:
     """The part of a nested spec that is for one tensor."""
-    for key in leaf.path[1:]:
+    for key, position in zip(leaf.path[1:], leaf.positions, strict=True):
         if spec is None:
             return None
-        spec = _child(spec, key, leaf)
+        spec = _child(spec, key, position, leaf)
     return spec
 
 
-def _child(spec: Any, key: str | int, leaf: Leaf) -> Any:
+def _child(spec: Any, key: str | int, position: int, leaf: Leaf) -> Any:
+    """The part of a spec for one child: by key, by position, or by attribute."""
     if isinstance(spec, Mapping):
         if key in spec or not all(isinstance(k, int) for k in spec):
             return spec.get(key)
-    elif isinstance(key, int) and isinstance(spec, Sequence) and key < len(spec):
-        return spec[key]
-    elif isinstance(spec, Sequence) and key in ("key", "value") and len(spec) == 2:  # noqa: PLR2004  a (key, value) pair
-        return spec[key == "value"]
+    elif isinstance(spec, Sequence) and not isinstance(spec, str):
+        if position < len(spec):
+            return spec[position]
     elif hasattr(spec, str(key)):
         return getattr(spec, str(key))
-    elif hasattr(spec, "layers") and isinstance(key, int):
-        return spec.layers[key]
     raise ExportInputError(
         f"dynamic_shapes does not have the structure of the inputs at {leaf.name}: "
         f"{key!r} is not in {spec!r}"

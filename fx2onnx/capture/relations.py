@@ -106,8 +106,9 @@ def user_lines() -> Iterator[None]:
     """While a model is traced, let guards remember the user's line, which non-strict export leaves out."""
     original = ShapeEnv._get_sloc  # noqa: SLF001
 
-    def with_user_line(self: ShapeEnv, framework_loc: Any = None) -> SLoc:
-        return SLoc(original(self, framework_loc).framework_loc, _user_line())
+    def with_user_line(_: ShapeEnv, framework_loc: Any = None) -> SLoc:
+        del framework_loc
+        return SLoc(None, _user_line())
 
     ShapeEnv._get_sloc = with_user_line  # type: ignore[method-assign]  # noqa: SLF001
     try:

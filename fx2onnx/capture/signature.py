@@ -6,7 +6,7 @@ A leaf's name is its path: the parameter's name, then the keys below it (`past_k
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ class Leaf:
 
     Attributes:
         path: the parameter's name, then keys and positions.
+        positions: for each part of the path after the first, its position among its siblings.
         value: the example.
         index: its position among all leaves.
     """
@@ -31,6 +32,7 @@ class Leaf:
     path: Path
     value: Any
     index: int
+    positions: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -80,7 +82,8 @@ def arguments_of(
     parameters = _parameter_names(function, args, kwargs)
     keyed, spec = pytree.tree_flatten_with_path((args, kwargs))
     leaves = tuple(
-        Leaf(_path(keys, parameters), value, i) for i, (keys, value) in enumerate(keyed)
+        Leaf(_path(keys, parameters), value, i, positions[2:])
+        for i, ((keys, value), positions) in enumerate(zip(keyed, _positions(spec), strict=True))
     )
     return Arguments(args, kwargs, leaves, spec, parameters)
 
@@ -113,6 +116,16 @@ def _path(keys: tuple[Any, ...], parameters: tuple[str, ...]) -> Path:
     side, first, *rest = keys
     head = parameters[first.idx] if side.idx == 0 else first.key
     return (head, *map(key_name, rest))
+
+
+def _positions(spec: pytree.TreeSpec) -> Iterator[tuple[int, ...]]:
+    """For each leaf of a pytree: at each level, which child it is in."""
+    if spec.is_leaf():
+        yield ()
+        return
+    for i, child in enumerate(spec.children()):
+        for below in _positions(child):
+            yield (i, *below)
 
 
 def key_name(key: Any) -> str | int:

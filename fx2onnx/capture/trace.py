@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,12 +12,14 @@ import torch
 from torch.export import Dim as TorchDim
 from torch.fx.experimental import _config as size_config
 
+from fx2onnx.capture.containers import dataclass_results
 from fx2onnx.capture.dynamic import Request
 from fx2onnx.capture.hints import resized
 from fx2onnx.capture.relations import user_lines
 from fx2onnx.capture.signature import Arguments
 from fx2onnx.errors import CaptureError, Fx2OnnxError
 from fx2onnx.origin import is_torch_file
+from fx2onnx.recurrent_shapes import recurrent_shapes
 
 
 class FunctionModule(torch.nn.Module):
@@ -54,7 +57,7 @@ def trace(
         shapes[leaves[index]] = axes
     dynamic = shapes.dynamic_shapes(module, args, kwargs) if by_leaf else None
     try:
-        with _tracing():
+        with _tracing(), dataclass_results(module):
             return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
     except Fx2OnnxError:
         raise
@@ -64,11 +67,21 @@ def trace(
 
 @contextlib.contextmanager
 def _tracing() -> Iterator[None]:
-    """Sizes 0 and 1 are not special, guards know the user's lines, fused attention paths stay off."""
+    """Sizes 0 and 1 are not special, guards know the user's lines, fused attention paths stay off,
+    recurrent operators stay whole.
+    """
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with size_config.patch(backed_size_oblivious=True), user_lines(), _symbolic_is_causal():
+        with (
+            size_config.patch(backed_size_oblivious=True),
+            user_lines(),
+            recurrent_shapes(),
+            _symbolic_is_causal(),
+            warnings.catch_warnings(),
+        ):
+            # Recurrent modules keep their weights in a plain list besides; torch takes that for an assignment.
+            warnings.filterwarnings("ignore", "The tensor attributes? .*_flat_weights")
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)

@@ -1,13 +1,16 @@
-"""Key-value caches of transformers as pytrees: `past_key_values.0.key`, `past_key_values.0.value` …
+"""Containers that torch's pytrees don't see into by themselves: dataclasses, and key-value caches of transformers.
 
-A cache (`transformers.Cache`) is a list of layers, a layer (`CacheLayerMixin`) holds `keys` and `values`. Both are
-registered as pytree nodes of their tensors; everything else they hold is carried along as it is.
+Dataclasses are registered when they are met among the arguments or as a result. A cache (`transformers.Cache`) is a list of layers, a layer (`CacheLayerMixin`) holds `keys` and `values`. Both are
+registered as pytree nodes of their tensors, called `past_key_values.0.key`, `past_key_values.0.value` …; everything else
+they hold is carried along as it is.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +18,36 @@ import torch
 import torch.utils._pytree as pytree
 
 _SHORT = {"keys": "key", "values": "value"}
+
+
+def register_dataclasses(value: Any) -> None:
+    """Register the dataclasses among nested values as pytree nodes of their fields."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if type(value) not in pytree.SUPPORTED_NODES:
+            torch.export.register_dataclass(type(value))
+        children: Iterable[Any] = vars(value).values()
+    elif isinstance(value, Mapping):
+        children = value.values()
+    elif isinstance(value, list | tuple):
+        children = value
+    else:
+        return
+    for child in children:
+        register_dataclasses(child)
+
+
+@contextlib.contextmanager
+def dataclass_results(module: torch.nn.Module) -> Iterator[None]:
+    """While a model is traced, register the dataclasses that it returns."""
+
+    def hook(_: torch.nn.Module, __: Any, result: Any) -> None:
+        register_dataclasses(result)
+
+    handle = module.register_forward_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def register_caches() -> None:

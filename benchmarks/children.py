@@ -1,0 +1,119 @@
+"""Child processes of the benchmarks: one export, or one measurement of a model in ONNX Runtime, each in a fresh process.
+
+    python -m benchmarks.children export fx2onnx resnet50 /tmp/a.onnx      → {"seconds": …, "peak_mb": …}
+    python -m benchmarks.children run resnet50 /tmp/a.onnx                 → {"load": …, "latency": …}
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+def measure(*arguments: str) -> dict[str, Any]:
+    """Run one child and return what it printed; its error otherwise."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.children", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=HERE,
+        check=False,
+    )
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "crash"}
+    return json.loads(done.stdout.strip().splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def export(exporter: str, name: str, path: str) -> dict[str, float]:
+    """Export and save one model; the exporter's own imports count."""
+    import torch  # noqa: PLC0415  every child imports only what it needs
+
+    from benchmarks.models import MODELS  # noqa: PLC0415
+
+    subject = MODELS[name]()
+    args, kwargs = subject.inputs
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    if exporter == "fx2onnx":
+        import fx2onnx  # noqa: PLC0415
+
+        fx2onnx.export(subject.model, args, kwargs, dynamic_shapes=subject.dynamic_shapes).save(path)
+    else:
+        shapes = _torch_shapes(subject, torch)
+        program = torch.onnx.export(
+            subject.model, args, kwargs=kwargs, dynamo=True, dynamic_shapes=shapes, verbose=False
+        )
+        program.save(path)  # type: ignore[union-attr]
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"seconds": seconds, "peak_mb": peak / 1024, "above_model_mb": (peak - before) / 1024}
+
+
+def _torch_shapes(subject: Any, torch: Any) -> Any:
+    """The same free sizes for torch.onnx.export: every named size as Dim.DYNAMIC."""
+    from fx2onnx.capture.containers import register_caches  # noqa: PLC0415
+    from fx2onnx.capture.dynamic import requests  # noqa: PLC0415
+    from fx2onnx.capture.signature import arguments_of  # noqa: PLC0415
+
+    register_caches()
+    arguments = arguments_of(subject.model.forward, *subject.inputs)
+    axes: dict[int, dict[int, Any]] = {}
+    for request in requests(arguments, subject.dynamic_shapes):
+        axes.setdefault(request.leaf.index, {})[request.axis] = torch.export.Dim.DYNAMIC
+    shapes = torch.export.ShapesCollection()
+    for leaf in arguments.leaves:
+        if leaf.index in axes:
+            shapes[leaf.value] = axes[leaf.index]
+    return shapes.dynamic_shapes(subject.model, *subject.inputs)
+
+
+def run(name: str, path: str, rounds: int = 15) -> dict[str, float]:
+    """Load time and latency of one model in ONNX Runtime, on one thread."""
+    import numpy as np  # noqa: PLC0415
+    import onnxruntime  # noqa: PLC0415
+    import torch  # noqa: PLC0415
+
+    from benchmarks.models import MODELS  # noqa: PLC0415
+    from fx2onnx.capture.containers import register_caches  # noqa: PLC0415
+
+    register_caches()
+    leaves = torch.utils._pytree.tree_leaves(MODELS[name]().inputs)  # noqa: SLF001
+    arrays = [leaf.numpy() for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    loads = []
+    for _ in range(3):
+        start = time.perf_counter()
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        loads.append(time.perf_counter() - start)
+    feeds = {i.name: np.ascontiguousarray(a) for i, a in zip(session.get_inputs(), arrays, strict=True)}
+    session.run(None, feeds)
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        session.run(None, feeds)
+        times.append(time.perf_counter() - start)
+    return {"load": statistics.median(loads), "latency": statistics.median(times)}
+
+
+def main() -> None:
+    """Do what the command line asks for and print the result as JSON."""
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    command, *arguments = sys.argv[1:]
+    result = {"export": export, "run": run}[command](*arguments)  # type: ignore[operator]
+    print(json.dumps(result))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
