@@ -5,18 +5,22 @@ Only what has no rule is decomposed, one call at a time and one level deep; the 
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import fx
 from torch._decomp import decomposition_table
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental import _config as size_config
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from fx2onnx.calls import Argument, Call
 from fx2onnx.errors import CaptureError
 from fx2onnx.rewrite import fake_mode_in
+from fx2onnx.types import names_of
 
 
 def decompose(call: Call) -> fx.GraphModule | None:
@@ -38,11 +42,28 @@ def decompose(call: Call) -> fx.GraphModule | None:
             if mode is None:
                 graph = make_fx(run, tracing_mode="fake")(*fakes)
             else:
-                with mode:
+                with mode, _no_size_is_fixed(mode):
                     graph = make_fx(run)(*fakes)
     except Exception as error:
         raise CaptureError(f"torch's decomposition of {call.target} failed: {error}") from error
     return graph if _is_progress(graph, call) else None
+
+
+@contextlib.contextmanager
+def _no_size_is_fixed(mode: FakeTensorMode) -> Iterator[None]:
+    """A decomposition may not fix a free size to a number: it would silently be fixed in the model.
+
+    Raises:
+        ValueError: it did (a loop over a free size, for example).
+    """
+    shape_env = mode.shape_env
+    before = dict(shape_env.replacements) if shape_env is not None else {}
+    with size_config.patch(backed_size_oblivious=True):
+        yield
+    if shape_env is not None:
+        for symbol, value in shape_env.replacements.items():
+            if value.is_number and before.get(symbol) != value:
+                raise ValueError(f"it fixes the size {names_of(shape_env).get(symbol, symbol)} to {value}")
 
 
 def _tensors_near(call: Call) -> list[fx.Node]:

@@ -222,3 +222,12 @@ def _replace_call(node: fx.Node, result: Any) -> None:
             user.replace_all_uses_with(result[user.args[1]])
             user.graph.erase_node(user)
     node.graph.erase_node(node)
+
+
+def region_calls(graph: TypedGraph) -> dict[int, list[fx.Node]]:
+    """For each region (by the id of its GraphModule): all nodes that call it."""
+    found: dict[int, list[fx.Node]] = {}
+    for module in graph.graphs():
+        for node in module.graph.find_nodes(op="call_module"):
+            found.setdefault(id(attribute(module, str(node.target))), []).append(node)
+    return found

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental import _config as size_config
 
 from fx2onnx.graph import TypedGraph
 
@@ -84,7 +85,7 @@ def fake_call(target: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     mode = fake_mode_in((values, keywords))
     if mode is None:
         return target(*values, **keywords)
-    with mode, torch.no_grad():
+    with mode, torch.no_grad(), size_config.patch(backed_size_oblivious=True):
         return target(*values, **keywords)
 
 

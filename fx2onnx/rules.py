@@ -46,6 +46,10 @@ class Rule:
     target: str = "onnx"
     inline: bool = False
 
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Apply the rule, as another rule does that builds on it."""
+        return self.function(*arguments, **keywords)
+
     @property
     def name(self) -> str:
         """The function's name with its module, for messages."""

@@ -8,8 +8,9 @@ fake tensors whose equal sizes share one symbol.
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,8 +174,8 @@ def graph_of_call(case: Case, axes: Axes) -> TypedGraph:
         fakes = [_fake(mode, t, i, axes.get(i, ())) for i, t in enumerate(tensors)]
         _name_sizes(mode.shape_env, tensors, fakes)
         args, kwargs = with_tensors(case, fakes)
-        with mode, enable_python_dispatcher(), torch.no_grad():
-            result = case.target(*args, **kwargs)
+        with mode, torch.no_grad():
+            result = _fake_result(case.target, args, kwargs)
     _refuse_pinned(mode.shape_env, tensors, axes)
     graph = fx.Graph()
     nodes = []
@@ -193,6 +194,14 @@ def graph_of_call(case: Case, axes: Axes) -> TypedGraph:
         {},
         {},
     )
+
+
+def _fake_result(target: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What an operator makes of fake tensors; its Python form (slow) where its C++ form takes no free sizes."""
+    with contextlib.suppress(RuntimeError):
+        return target(*args, **kwargs)
+    with enable_python_dispatcher():
+        return target(*args, **kwargs)
 
 
 def _fake(mode: FakeTensorMode, tensor: torch.Tensor, index: int, free: Sequence[int]) -> FakeTensor:

@@ -96,8 +96,16 @@ def _symbolic_is_causal() -> Iterator[None]:
     """
     original = torch.nn.functional.scaled_dot_product_attention
 
-    def attention(*args: Any, is_causal: Any = False, **kwargs: Any) -> torch.Tensor:
-        return original(*args, is_causal=bool(is_causal), **kwargs)
+    def attention(
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: Any = False,
+        **options: Any,
+    ) -> torch.Tensor:
+        return original(query, key, value, attn_mask, dropout_p, bool(is_causal), **options)
 
     torch.nn.functional.scaled_dot_product_attention = attention
     try:

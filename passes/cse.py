@@ -1,0 +1,42 @@
+"""Common subexpressions: of calls that are equal, the first is kept.
+
+    a = aten.mul.Tensor(x, 2)            a = aten.mul.Tensor(x, 2)
+    b = aten.mul.Tensor(x, 2)      ->    c = aten.add.Tensor(a, a)
+    c = aten.add.Tensor(a, b)
+
+Random operators are never merged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from fx2onnx.calls import key_of
+from fx2onnx.rewrite import each_graph
+
+
+def rewrite(module: fx.GraphModule) -> None:
+    """Merge equal calls of one graph."""
+    first: dict[Any, fx.Node] = {}
+    for node in list(module.graph.nodes):
+        if node.op not in ("call_function", "call_module", "get_attr") or is_random(node):
+            continue
+        key = (node.op, node.target, key_of(node.args), key_of(dict(node.kwargs)))
+        kept = first.setdefault(key, node)
+        if kept is not node:
+            node.replace_all_uses_with(kept)
+            module.graph.erase_node(node)
+
+
+def is_random(node: fx.Node) -> bool:
+    """Does the call draw random numbers?"""
+    return (
+        isinstance(node.target, torch._ops.OpOverload)  # noqa: SLF001
+        and torch.Tag.nondeterministic_seeded in node.target.tags
+    )
+
+
+run = each_graph("cse", rewrite)
