@@ -141,16 +141,21 @@ def _imports(graph: ir.Graph, opset: int) -> dict[str, int]:
 
 
 def _unique_names(graph: ir.Graph) -> None:
-    """Give every value and node a name of its own; inputs, outputs and initializers keep theirs."""
-    taken: set[str] = set()
-    fixed = [*graph.inputs, *graph.outputs, *graph.initializers.values()]
-    for value in fixed:
-        taken.add(value.name or "")
-    kept = set(map(id, fixed))
+    """Give every value and node a name of its own; inputs and outputs keep theirs, then state."""
+    taken = {str(v.name) for v in (*graph.inputs, *graph.outputs)}
+    kept = {id(v) for v in (*graph.inputs, *graph.outputs)}
+    for value in list(graph.initializers.values()):
+        if id(value) not in kept:
+            value.name = _fresh(str(value.name), taken)
+            kept.add(id(value))
     for node in graph.all_nodes():
         for value in node.outputs:
             if id(value) not in kept:
                 value.name = _fresh(value.name or node.op_type, taken)
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                for value in attribute.as_graph().inputs:
+                    value.name = _fresh(value.name or "input", taken)
         node.name = node.outputs[0].name if node.outputs else node.op_type
 
 

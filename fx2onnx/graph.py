@@ -52,7 +52,7 @@ class Output:
         constant: the Python value (None, a number, a string) of a leaf that no node makes.
         leaf: its position among the leaves of the result in pytree order; None for an extra output that
             holds a mutated input or buffer.
-        mutated: the input or buffer whose new value this is.
+        mutated: the name of the input or buffer whose new value this is.
     """
 
     name: str | None

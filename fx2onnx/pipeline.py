@@ -129,10 +129,9 @@ def name_mutated(graph: TypedGraph, *, return_mutated: bool) -> TypedGraph:
     mutated = [o for o in graph.outputs if o.mutated is not None]
     if not mutated:
         return graph
-    names = {i.placeholder: i.name for i in graph.inputs} | graph.state_names
     if return_mutated:
         outputs = tuple(
-            replace(o, name=f"{names[o.mutated]}.mutated") if o.mutated is not None else o
+            replace(o, name=f"{o.mutated}.mutated") if o.mutated is not None else o
             for o in graph.outputs
         )
         return replace(graph, outputs=outputs)
@@ -140,7 +139,7 @@ def name_mutated(graph: TypedGraph, *, return_mutated: bool) -> TypedGraph:
     kept = len(graph.outputs) - len(mutated) - sum(o.name is None for o in graph.outputs if o.mutated is None)
     output.args = (tuple(output.args[0][:kept]),)  # type: ignore[index]
     notes = tuple(
-        f"the model writes to {names[o.mutated or '']}; the new value is not an output (return_mutated=True)"
+        f"the model writes to {o.mutated}; the new value is not an output (return_mutated=True)"
         for o in mutated
     )
     outputs = tuple(o for o in graph.outputs if o.mutated is None)

@@ -12,7 +12,7 @@ import onnx_ir as ir
 import torch
 
 from fx2onnx.builder import OpBuilder, Value, dtype_of
-from fx2onnx.opset.aten import compare, elementwise, reduce, unary
+from fx2onnx.opset.aten import compare, elementwise, extremes, reduce, unary
 from fx2onnx.opset.aten.creation import Size
 from fx2onnx.opset.aten.operands import Operand, binary, elementwise_rows
 from fx2onnx.rules import Rule, Target, lowers
@@ -78,8 +78,8 @@ ALIASES: tuple[tuple[Target, Rule], ...] = (
     (prims.sinh.default, unary.sinh),
     (prims.tan.default, unary.tan),
     (prims.trunc.default, unary.trunc),
-    (prims.amax.default, reduce.amax),
-    (prims.amin.default, reduce.amin),
+    (prims.amax.default, extremes.amax),
+    (prims.amin.default, extremes.amin),
 )
 
 RULES = tuple(Rule((target,), rule.function) for target, rule in ALIASES)
@@ -87,18 +87,22 @@ RULES = tuple(Rule((target,), rule.function) for target, rule in ALIASES)
 
 @lowers(prims.div.default)
 def div(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self / other; integers are truncated, as in ONNX."""
+    """`self / other`; integers are truncated, as in ONNX."""
     return binary(op, "Div", self, other)
 
 
 @lowers(prims.sum.default)
-def sum(op: OpBuilder, inp: Value, dims: Sequence[int] | None, *, output_dtype: torch.dtype | None = None) -> ir.Value:  # noqa: A001, ARG001
+def sum(
+    op: OpBuilder, inp: Value, dims: Sequence[int] | None, *, output_dtype: torch.dtype | None = None
+) -> ir.Value:
     """The sum along some axes, all of them for None."""
     return reduce.reduced(op, "ReduceSum", op.cast(inp, op.result.dtype), dims)
 
 
 @lowers(prims.prod.default)
-def prod(op: OpBuilder, inp: Value, dims: Sequence[int] | None, *, output_dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def prod(
+    op: OpBuilder, inp: Value, dims: Sequence[int] | None, *, output_dtype: torch.dtype | None = None
+) -> ir.Value:
     """The product along some axes, all of them for None."""
     return reduce.reduced(op, "ReduceProd", op.cast(inp, op.result.dtype), dims)
 
@@ -126,4 +130,3 @@ def _bits(op_type: str) -> Rule:
 
 
 BITS = tuple(_bits(name) for name in ("And", "Or", "Xor"))
-

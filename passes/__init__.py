@@ -17,6 +17,7 @@ from fx2onnx.passes import (
     fold_constants,
     functionalize,
     fuse_batch_norm,
+    inline_contexts,
     outline,
     promote_types,
     share_sizes,
@@ -25,7 +26,8 @@ from fx2onnx.passes import (
 from fx2onnx.rewrite import Pass
 
 PIPELINE: tuple[Pass, ...] = (
-    functionalize.run,  # first: every later pass may assume that calls only compute
+    inline_contexts.run,  # first: what grad mode and autocast wrap is part of the graph
+    functionalize.run,  # then no call writes: every later pass may assume that calls only compute
     drop_noops.run,  # before outline: fewer nodes, and module calls that come to one operator show as such
     share_sizes.run,  # before outline: regions get their sizes as arguments
     cse.run,  # before outline too: module calls that repeat a mask or a size computation then share it

@@ -39,7 +39,8 @@ def rewrite(graph: TypedGraph) -> None:
     mutated = functional.mutated_placeholders()
     output = nodes.output_node()
     output.args = ((*output.args[0], *mutated.values()),)  # type: ignore[misc]
-    graph.outputs += tuple(Output(None, mutated=name) for name in mutated)
+    names = {entry.placeholder: entry.name for entry in graph.inputs} | graph.state_names
+    graph.outputs += tuple(Output(None, mutated=names[name]) for name in mutated)
 
 
 def _writes(node: fx.Node) -> bool:

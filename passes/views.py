@@ -25,6 +25,7 @@ _METADATA_ONLY = {
     aten.swapaxes_.default: aten.swapaxes.default,
     aten.swapdims_.default: aten.swapdims.default,
     aten.detach_.default: aten.detach.default,
+    aten.as_strided_.default: aten.as_strided.default,
 }
 
 _SAME_SHAPE_SWAP = (aten.transpose.int, aten.t.default, aten.swapaxes.default, aten.swapdims.default, aten.numpy_T.default, aten.mT.default)

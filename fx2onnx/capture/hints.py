@@ -16,8 +16,8 @@ from fx2onnx import dims
 from fx2onnx.capture.dynamic import Request
 from fx2onnx.dims import Dim
 
-# Sizes that few models have as constants, nor as sums or products of constants.
-_FRESH = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
+# Small, since a model may have a largest size (a table of positions), and seldom a constant of a model.
+_FRESH = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 
 
 def traced_sizes(requests: Sequence[Request], *, every: bool = False) -> dict[tuple[int, int], int]:
@@ -70,7 +70,7 @@ def _pick(fresh: Iterable[int], request: Request, used: set[int]) -> int:
 
 def _size(request: Request, symbols: dict[str, int]) -> int | None:
     if request.size is None:
-        return _FRESH[-1 - request.axis] if request.example in (0, 1) else None
+        return _FRESH[request.axis] if request.example in (0, 1) else None
     return dims.evaluate(request.size, {**_unbound(request.size, symbols, request.example), **symbols})
 
 

@@ -47,7 +47,7 @@ def hardtanh(op: OpBuilder, self: Value, min_val: float = -1, max_val: float = 1
 
 @lowers(aten.leaky_relu.default)
 def leaky_relu(op: OpBuilder, self: Value, negative_slope: float = 0.01) -> ir.Value:
-    """self where it is above 0, else negative_slope * self."""
+    """`self` where it is above 0, else negative_slope * self."""
     return _leaky(op, self, negative_slope)
 
 
@@ -64,12 +64,12 @@ def _leaky(op: OpBuilder, x: Value, slope: float) -> ir.Value:
     return op.Where(op.Greater(x, operand(op, 0, f64)), x, op.Mul(x, operand(op, slope, f64)))
 
 
-@lowers(aten.prelu.default, aten._prelu_kernel.default)  # noqa: SLF001  the operator's name
+@lowers(aten.prelu.default, aten._prelu_kernel.default)
 def prelu(op: OpBuilder, self: Value, weight: Value) -> ir.Value:
     """(N, C, *), (C) or (1) -> (N, C, *): self where it is above 0, else weight * self."""
     rank = rank_of(self)
     slope: ir.Value = weight
-    if rank_of(weight) == 1 and shape_of(weight) != (1,) and rank > 2:  # noqa: PLR2004  the axes after C
+    if rank_of(weight) == 1 and shape_of(weight) != (1,) and rank > 2:
         slope = op.Unsqueeze(weight, op.ints(list(range(1, rank - 1))))
     elif rank == 0 and rank_of(weight) == 1:
         slope = op.Squeeze(weight, op.ints([0]))
@@ -80,7 +80,7 @@ def prelu(op: OpBuilder, self: Value, weight: Value) -> ir.Value:
 
 @lowers(aten.threshold.default)
 def threshold(op: OpBuilder, self: Value, threshold: Operand, value: Operand) -> ir.Value:
-    """self where it is above the threshold (or NaN), else value."""
+    """`self` where it is above the threshold (or NaN), else value."""
     dtype = dtype_of(self)
     below = emit(op, "LessOrEqual", self, operand(op, threshold, dtype))
     return where(op, below, operand(op, value, dtype), self)
@@ -96,7 +96,7 @@ def hardshrink(op: OpBuilder, self: Value, lambd: float = 0.5) -> ir.Value:
 
 @lowers(aten.softshrink.default)
 def softshrink(op: OpBuilder, self: Value, lambd: float = 0.5) -> ir.Value:
-    """self - clamp(self, -lambd, lambd): moved toward 0 by lambd, 0 in between, NaN kept."""
+    """`self - clamp(self`, -lambd, lambd): moved toward 0 by lambd, 0 in between, NaN kept."""
     return computed(op, lambda x: op.Sub(x, clip(op, x, -lambd, lambd)), self)
 
 
@@ -104,10 +104,8 @@ def softshrink(op: OpBuilder, self: Value, lambd: float = 0.5) -> ir.Value:
 
 
 @lowers(aten.elu.default)
-def elu(
-    op: OpBuilder, self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1
-) -> ir.Value:
-    """scale * (x where x > 0, else alpha * (exp(input_scale * x) - 1))."""
+def elu(op: OpBuilder, self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> ir.Value:
+    """`scale * (x` where x > 0, else alpha * (exp(input_scale * x) - 1))."""
     if scale == 1 and input_scale == 1 and dtype_of(self) != f64:
         return emit(op, "Elu", self, alpha=float(alpha))
     return computed(op, lambda x: _elu(op, x, alpha, scale, input_scale), self)
@@ -172,13 +170,13 @@ def log_sigmoid(op: OpBuilder, self: Value) -> ir.Value:
 
 @lowers(aten.gelu.default)
 def gelu(op: OpBuilder, self: Value, *, approximate: str = "none") -> ir.Value:
-    """x * Phi(x), or its tanh approximation. ONNX Gelu is in opset 20."""
+    """`x * Phi(x)`, or its tanh approximation. ONNX Gelu is in opset 20."""
     return computed(op, _GELU[approximate](op), self)
 
 
 @lowers(aten.gelu.default, since=20)
 def gelu_20(op: OpBuilder, self: Value, *, approximate: str = "none") -> ir.Value:
-    """x * Phi(x), or its tanh approximation: the same two forms."""
+    """`x * Phi(x)`, or its tanh approximation: the same two forms."""
     if dtype_of(self) == f64:  # ONNX Runtime 1.32 lacks the float64 kernel of Gelu
         return _GELU[approximate](op)(self)
     return computed(op, lambda x: op.Gelu(x, approximate=approximate), self)
@@ -209,13 +207,13 @@ _GELU = {"none": _gelu_erf, "tanh": _gelu_tanh}
 
 @lowers(aten.silu.default)
 def silu(op: OpBuilder, self: Value) -> ir.Value:
-    """x * sigmoid(x); ONNX Runtime 1.32 has no kernel for Swish of opset 24."""
+    """`x * sigmoid(x)`; ONNX Runtime 1.32 has no kernel for Swish of opset 24."""
     return computed(op, lambda x: op.Mul(x, op.Sigmoid(x)), self)
 
 
 @lowers(aten.mish.default)
 def mish(op: OpBuilder, self: Value) -> ir.Value:
-    """x * tanh(log(1 + exp(x)))."""
+    """`x * tanh(log(1 + exp(x)))`."""
     if dtype_of(self) == f64:
         return op.Mul(self, op.Tanh(log1p_exp(op, self)))
     return computed(op, op.Mish, self)
@@ -231,7 +229,7 @@ def hardsigmoid(op: OpBuilder, self: Value) -> ir.Value:
 
 @lowers(aten.hardswish.default)
 def hardswish(op: OpBuilder, self: Value) -> ir.Value:
-    """x * clamp(x + 3, 0, 6) / 6."""
+    """`x * clamp(x + 3`, 0, 6) / 6."""
     if dtype_of(self) == f64:
         return op.Mul(self, _hardsigmoid(op, self))
     return computed(op, op.HardSwish, self)
@@ -257,25 +255,25 @@ def glu(op: OpBuilder, self: Value, dim: int = -1) -> ir.Value:
 
 
 @lowers(aten.softmax.int, aten.special_softmax.default)
-def softmax(op: OpBuilder, self: Value, dim: int, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def softmax(op: OpBuilder, self: Value, dim: int, dtype: torch.dtype | None = None) -> ir.Value:
     """(*) -> (*): exp(x) / sum(exp(x)) along `dim`, in the result's dtype."""
     return _along(op, "Softmax", self, dim)
 
 
 @lowers(aten.log_softmax.int, aten.special_log_softmax.default)
-def log_softmax(op: OpBuilder, self: Value, dim: int, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def log_softmax(op: OpBuilder, self: Value, dim: int, dtype: torch.dtype | None = None) -> ir.Value:
     """(*) -> (*): log(softmax(x)) along `dim`, in the result's dtype."""
     return _along(op, "LogSoftmax", self, dim)
 
 
-@lowers(aten._softmax.default)  # noqa: SLF001  the operator's name
-def softmax_core(op: OpBuilder, self: Value, dim: int, half_to_float: bool) -> ir.Value:  # noqa: ARG001, FBT001
+@lowers(aten._softmax.default)
+def softmax_core(op: OpBuilder, self: Value, dim: int, half_to_float: bool) -> ir.Value:
     """(*) -> (*): softmax; the result's dtype says whether half precision becomes float32."""
     return _along(op, "Softmax", self, dim)
 
 
-@lowers(aten._log_softmax.default)  # noqa: SLF001  the operator's name
-def log_softmax_core(op: OpBuilder, self: Value, dim: int, half_to_float: bool) -> ir.Value:  # noqa: ARG001, FBT001
+@lowers(aten._log_softmax.default)
+def log_softmax_core(op: OpBuilder, self: Value, dim: int, half_to_float: bool) -> ir.Value:
     """(*) -> (*): log(softmax); the result's dtype says whether half precision becomes float32."""
     return _along(op, "LogSoftmax", self, dim)
 

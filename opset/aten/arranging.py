@@ -1,4 +1,4 @@
-"""Operators that change the order of elements: rolls, flips, rotations, shuffles between channels and pixels."""
+"""Operators that change the order of elements: rolls, flips, rotations, shuffles of channels and pixels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def roll(op: OpBuilder, self: Value, shifts: Sequence[Size], dims: Sequence[int]
 
 
 def rolled(op: OpBuilder, x: ir.Value, shift: Size, axis: int) -> ir.Value:
-    """x rolled along one axis; with a static size by one Gather."""
+    """The tensor rolled along one axis; with a static size by one Gather."""
     size = shape_of(x)[axis]
     if shift == 0 or size in (0, 1):
         return x
@@ -56,7 +56,7 @@ def flip(op: OpBuilder, self: Value, dims: Sequence[int]) -> ir.Value:
 
 
 def flipped(op: OpBuilder, x: ir.Value, dims: Sequence[int]) -> ir.Value:
-    """x reversed along these axes."""
+    """The tensor reversed along these axes."""
     axes, n = axes_of(dims, rank_of(x)), len(dims)
     if n == 0 or rank_of(x) == 0:
         return x
@@ -124,5 +124,7 @@ def channel_shuffle(op: OpBuilder, self: Value, groups: int) -> ir.Value:
         order = torch.arange(count).reshape(groups, -1).t().reshape(-1)
         return op.Gather(self, op.constant(order), axis=1)
     batch, _, *rest = op.sizes(self)
-    grouped = op.reshape(self, [batch, groups, -1, *rest], [shape_of(self)[0], groups, None, *shape_of(self)[2:]])
+    grouped = op.reshape(
+        self, [batch, groups, -1, *rest], [shape_of(self)[0], groups, None, *shape_of(self)[2:]]
+    )
     return op.reshape(swapped(op, grouped, 1, 2), op.sizes(self), op.result.shape)

@@ -61,7 +61,7 @@ def _size_in(op: OpBuilder, size: Dim | None, sources: Sequence[ir.Value]) -> Si
 
 
 def add(op: OpBuilder, a: Size, b: Size) -> Size:
-    """a + b."""
+    """A + b."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if b in (0,):
@@ -70,7 +70,7 @@ def add(op: OpBuilder, a: Size, b: Size) -> Size:
 
 
 def sub(op: OpBuilder, a: Size, b: Size) -> Size:
-    """a - b."""
+    """A - b."""
     if isinstance(a, int) and isinstance(b, int):
         return a - b
     if b in (0,):
@@ -79,7 +79,7 @@ def sub(op: OpBuilder, a: Size, b: Size) -> Size:
 
 
 def mul(op: OpBuilder, a: Size, b: Size) -> Size:
-    """a * b."""
+    """A * b."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     return op.Mul(_vector(op, a), _vector(op, b))

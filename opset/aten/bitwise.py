@@ -21,7 +21,7 @@ aten = torch.ops.aten
     aten.__and__.Scalar,
 )
 def bitwise_and(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self & other."""
+    """`self & other`."""
     return _bits(op, "And", self, other)
 
 
@@ -33,7 +33,7 @@ def bitwise_and(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
     aten.__or__.Scalar,
 )
 def bitwise_or(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self | other."""
+    """`self | other`."""
     return _bits(op, "Or", self, other)
 
 
@@ -45,7 +45,7 @@ def bitwise_or(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
     aten.__xor__.Scalar,
 )
 def bitwise_xor(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self ^ other."""
+    """`self ^ other`."""
     return _bits(op, "Xor", self, other)
 
 
@@ -69,7 +69,7 @@ def bitwise_not(op: OpBuilder, self: Value) -> ir.Value:
     aten.__lshift__.Scalar,
 )
 def left_shift(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self << other: self * 2**other, 0 for counts below 0 or of the dtype's width and above."""
+    """`self << other`: self * 2**other, 0 for counts below 0 or of the dtype's width and above."""
     dtype = op.result.dtype
     x, width = operand(op, self, dtype), torch.iinfo(dtype).bits
     if not isinstance(other, ir.Value):
@@ -86,7 +86,7 @@ def left_shift(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
     aten.__rshift__.Scalar,
 )
 def right_shift(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self >> other, keeping the sign: the floor of self / 2**other; -1 or 0 for counts out of range."""
+    """`self >> other`, keeping the sign: the floor of self / 2**other; -1 or 0 for counts out of range."""
     dtype = op.result.dtype
     x, width = operand(op, self, dtype), torch.iinfo(dtype).bits
     if not isinstance(other, ir.Value):

@@ -18,7 +18,7 @@ GAPS = (
             aten.polar.default,
             aten.view_as_real.default,
             aten.view_as_complex.default,
-            aten._conj.default,  # noqa: SLF001  the operator's name
+            aten._conj.default,
         ),
         "never",
         "ONNX Runtime has no complex tensors",
@@ -27,7 +27,7 @@ GAPS = (
 
 
 @lowers(
-    aten._to_copy.default,  # noqa: SLF001  the operator's name
+    aten._to_copy.default,
     aten.to.dtype,
     aten.to.dtype_layout,
     aten.to.device,
@@ -55,7 +55,7 @@ def to(op: OpBuilder, self: Value, dtype: torch.dtype | None = None) -> ir.Value
         )
     ),
 )
-def to_result(op: OpBuilder, self: Value, other: Value | None = None) -> ir.Value:  # noqa: ARG001
+def to_result(op: OpBuilder, self: Value, other: Value | None = None) -> ir.Value:
     """(*) -> (*) in the dtype that the typed graph says."""
     return op.cast(self, op.result.dtype)
 
@@ -76,7 +76,7 @@ def to_result(op: OpBuilder, self: Value, other: Value | None = None) -> ir.Valu
     aten.resolve_neg.default,
     aten.view_as.default,
 )
-def same(op: OpBuilder, self: Value) -> ir.Value:  # noqa: ARG001
+def same(op: OpBuilder, self: Value) -> ir.Value:
     """(*) -> (*), the argument itself."""
     return self
 

@@ -30,37 +30,37 @@ def compared(op: OpBuilder, op_type: str, a: Operand, b: Operand) -> ir.Value:
 
 @lowers(aten.eq.Tensor, aten.eq.Scalar)
 def eq(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self == other."""
+    """`self == other`."""
     return compared(op, "Equal", self, other)
 
 
 @lowers(aten.ne.Tensor, aten.ne.Scalar, aten.not_equal.Tensor, aten.not_equal.Scalar)
 def ne(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self != other; true for NaN."""
+    """`self != other`; true for NaN."""
     return op.Not(compared(op, "Equal", self, other))
 
 
 @lowers(aten.lt.Tensor, aten.lt.Scalar, aten.less.Tensor, aten.less.Scalar)
 def lt(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self < other."""
+    """`self < other`."""
     return compared(op, "Less", self, other)
 
 
 @lowers(aten.le.Tensor, aten.le.Scalar, aten.less_equal.Tensor, aten.less_equal.Scalar)
 def le(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self <= other."""
+    """`self <= other`."""
     return compared(op, "LessOrEqual", self, other)
 
 
 @lowers(aten.gt.Tensor, aten.gt.Scalar, aten.greater.Tensor, aten.greater.Scalar)
 def gt(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self > other."""
+    """`self > other`."""
     return compared(op, "Greater", self, other)
 
 
 @lowers(aten.ge.Tensor, aten.ge.Scalar, aten.greater_equal.Tensor, aten.greater_equal.Scalar)
 def ge(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self >= other."""
+    """`self >= other`."""
     return compared(op, "GreaterOrEqual", self, other)
 
 
@@ -95,7 +95,7 @@ def isclose(
     other: Value,
     rtol: float = 1e-5,
     atol: float = 1e-8,
-    equal_nan: bool = False,  # noqa: FBT001, FBT002  the operator's signature
+    equal_nan: bool = False,
 ) -> ir.Value:
     """|self - other| <= atol + |rtol * other|, or equal; with `equal_nan` also where both are NaN."""
     dtype = common_dtype(self, other)

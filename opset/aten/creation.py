@@ -45,7 +45,9 @@ def filled(op: OpBuilder, sizes: Sequence[Size], value: Operand, dtype: torch.dt
 
 
 @lowers(aten.full.default)
-def full(op: OpBuilder, size: Sequence[Size], fill_value: Operand, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def full(
+    op: OpBuilder, size: Sequence[Size], fill_value: Operand, *, dtype: torch.dtype | None = None
+) -> ir.Value:
     """(*size), every element the same."""
     return filled(op, size, fill_value, op.result.dtype)
 
@@ -53,35 +55,42 @@ def full(op: OpBuilder, size: Sequence[Size], fill_value: Operand, *, dtype: tor
 @lowers(aten.new_full.default)
 def new_full(
     op: OpBuilder,
-    self: Value,  # noqa: ARG001  it says the dtype
+    self: Value,
     size: Sequence[Size],
     fill_value: Operand,
     *,
-    dtype: torch.dtype | None = None,  # noqa: ARG001
+    dtype: torch.dtype | None = None,
 ) -> ir.Value:
     """(*size), every element the same."""
     return filled(op, size, fill_value, op.result.dtype)
 
 
 @lowers(aten.zeros.default, aten.empty.memory_format)
-def zeros(op: OpBuilder, size: Sequence[Size], *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def zeros(op: OpBuilder, size: Sequence[Size], *, dtype: torch.dtype | None = None) -> ir.Value:
     """(*size), every element 0, also for tensors whose elements are left open."""
     return filled(op, size, 0, op.result.dtype)
 
 
 @lowers(aten.new_zeros.default, aten.new_empty.default)
-def new_zeros(op: OpBuilder, self: Value, size: Sequence[Size], *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def new_zeros(
+    op: OpBuilder, self: Value, size: Sequence[Size], *, dtype: torch.dtype | None = None
+) -> ir.Value:
     """(*size), every element 0, also for tensors whose elements are left open."""
     return filled(op, size, 0, op.result.dtype)
 
 
-@lowers(aten.empty_strided.default, aten.empty_permuted.default, prims.empty_strided.default, prims.empty_permuted.default)
+@lowers(
+    aten.empty_strided.default,
+    aten.empty_permuted.default,
+    prims.empty_strided.default,
+    prims.empty_permuted.default,
+)
 def empty_strided(
     op: OpBuilder,
     size: Sequence[Size],
-    stride: Sequence[Size],  # noqa: ARG001  storage
+    stride: Sequence[Size],
     *,
-    dtype: torch.dtype | None = None,  # noqa: ARG001
+    dtype: torch.dtype | None = None,
 ) -> ir.Value:
     """(*size), every element 0: they are left open."""
     return filled(op, size, 0, op.result.dtype)
@@ -90,42 +99,46 @@ def empty_strided(
 @lowers(aten.new_empty_strided.default)
 def new_empty_strided(
     op: OpBuilder,
-    self: Value,  # noqa: ARG001  it says the dtype
+    self: Value,
     size: Sequence[Size],
-    stride: Sequence[Size],  # noqa: ARG001  storage
+    stride: Sequence[Size],
     *,
-    dtype: torch.dtype | None = None,  # noqa: ARG001
+    dtype: torch.dtype | None = None,
 ) -> ir.Value:
     """(*size), every element 0: they are left open."""
     return filled(op, size, 0, op.result.dtype)
 
 
 @lowers(aten.ones.default)
-def ones(op: OpBuilder, size: Sequence[Size], *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def ones(op: OpBuilder, size: Sequence[Size], *, dtype: torch.dtype | None = None) -> ir.Value:
     """(*size), every element 1."""
     return filled(op, size, 1, op.result.dtype)
 
 
 @lowers(aten.new_ones.default)
-def new_ones(op: OpBuilder, self: Value, size: Sequence[Size], *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def new_ones(
+    op: OpBuilder, self: Value, size: Sequence[Size], *, dtype: torch.dtype | None = None
+) -> ir.Value:
     """(*size), every element 1."""
     return filled(op, size, 1, op.result.dtype)
 
 
 @lowers(aten.full_like.default)
-def full_like(op: OpBuilder, self: Value, fill_value: Operand, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def full_like(
+    op: OpBuilder, self: Value, fill_value: Operand, *, dtype: torch.dtype | None = None
+) -> ir.Value:
     """(*) -> (*), every element the same."""
     return like(op, self, fill_value)
 
 
 @lowers(aten.zeros_like.default, aten.empty_like.default)
-def zeros_like(op: OpBuilder, self: Value, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def zeros_like(op: OpBuilder, self: Value, *, dtype: torch.dtype | None = None) -> ir.Value:
     """(*) -> (*), every element 0."""
     return like(op, self, 0)
 
 
 @lowers(aten.ones_like.default)
-def ones_like(op: OpBuilder, self: Value, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def ones_like(op: OpBuilder, self: Value, *, dtype: torch.dtype | None = None) -> ir.Value:
     """(*) -> (*), every element 1."""
     return like(op, self, 1)
 
@@ -149,7 +162,7 @@ def fill(op: OpBuilder, self: Value, value: Operand) -> ir.Value:
 
 
 @lowers(aten.scalar_tensor.default, prims.scalar_tensor.default)
-def scalar_tensor(op: OpBuilder, s: Operand, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def scalar_tensor(op: OpBuilder, s: Operand, *, dtype: torch.dtype | None = None) -> ir.Value:
     """A number or a size as a tensor without axes."""
     return op.number(s, op.result.dtype)
 
@@ -158,13 +171,15 @@ def scalar_tensor(op: OpBuilder, s: Operand, *, dtype: torch.dtype | None = None
 
 
 @lowers(aten.arange.default)
-def arange(op: OpBuilder, end: Operand, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def arange(op: OpBuilder, end: Operand, *, dtype: torch.dtype | None = None) -> ir.Value:
     """0, 1, … below end."""
     return _range(op, 0, end, 1)
 
 
 @lowers(aten.arange.start)
-def arange_start(op: OpBuilder, start: Operand, end: Operand, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def arange_start(
+    op: OpBuilder, start: Operand, end: Operand, *, dtype: torch.dtype | None = None
+) -> ir.Value:
     """start, start + 1, … below end."""
     return _range(op, start, end, 1)
 
@@ -176,7 +191,7 @@ def arange_step(
     end: Operand,
     step: Operand = 1,
     *,
-    dtype: torch.dtype | None = None,  # noqa: ARG001
+    dtype: torch.dtype | None = None,
 ) -> ir.Value:
     """start, start + step, … below end (above it for a negative step)."""
     return _range(op, start, end, step)
@@ -237,7 +252,7 @@ def linspace(
 
 
 @lowers(aten.eye.default, aten.eye.m)
-def eye(op: OpBuilder, n: Size, m: Size | None = None, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def eye(op: OpBuilder, n: Size, m: Size | None = None, *, dtype: torch.dtype | None = None) -> ir.Value:
     """(n, m), 1 on the diagonal, else 0."""
     dtype = op.result.dtype
     columns = n if m is None else m
@@ -264,13 +279,17 @@ def _triangle(op: OpBuilder, x: Value, diagonal: Operand, *, upper: int) -> ir.V
 
 
 @lowers(aten.tril_indices.default)
-def tril_indices(op: OpBuilder, row: Size, col: Size, offset: int = 0, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def tril_indices(
+    op: OpBuilder, row: Size, col: Size, offset: int = 0, *, dtype: torch.dtype | None = None
+) -> ir.Value:
     """(2, k): rows and columns of the elements that `tril` keeps, row by row."""
     return _kept(op, row, col, offset, upper=0)
 
 
 @lowers(aten.triu_indices.default)
-def triu_indices(op: OpBuilder, row: Size, col: Size, offset: int = 0, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def triu_indices(
+    op: OpBuilder, row: Size, col: Size, offset: int = 0, *, dtype: torch.dtype | None = None
+) -> ir.Value:
     """(2, k): rows and columns of the elements that `triu` keeps, row by row."""
     return _kept(op, row, col, offset, upper=1)
 

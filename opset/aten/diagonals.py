@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 import torch
 
-from fx2onnx.builder import OpBuilder, Value, rank_of, shape_of
+from fx2onnx.builder import OpBuilder, Value, rank_of
 from fx2onnx.opset.aten.axes import Size, add, axes_of, mul, sub
-from fx2onnx.opset.aten.movement import moved, transposed
+from fx2onnx.opset.aten.movement import merge, moved, transposed
 from fx2onnx.opset.aten.operands import where
 from fx2onnx.opset.aten.padding import padded
 from fx2onnx.rules import lowers
@@ -24,7 +24,7 @@ def diagonal(op: OpBuilder, self: Value, offset: int = 0, dim1: int = 0, dim2: i
 
 
 @lowers(aten.linalg_diagonal.default)
-def linalg_diagonal(op: OpBuilder, A: Value, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> ir.Value:  # noqa: N803  ATen's name
+def linalg_diagonal(op: OpBuilder, A: Value, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> ir.Value:
     """(…, n, …, m, …) -> (…, k): x[i, i + offset]."""
     return diagonal_of(op, A, offset, dim1, dim2)
 
@@ -39,16 +39,15 @@ def diagonal_of(op: OpBuilder, x: ir.Value, offset: int, dim1: int, dim2: int) -
     """The diagonal as the last axis: every (m + 1)-th element of the matrix read by rows."""
     rank = rank_of(x)
     matrix = transposed(op, x, moved(rank, axes_of([dim1, dim2], rank), [rank - 2, rank - 1]))
-    *batch, _, _ = op.sizes(matrix)
     rows, columns = op.size(matrix, -2), op.size(matrix, -1)
-    flat = op.reshape(matrix, [*batch, -1], [*shape_of(matrix)[:-2], None])
+    flat = merge(op, matrix, rank - 2, rank - 1)
     first = offset if offset >= 0 else mul(op, columns, -offset)
     start, end = op.vector([first]), op.vector([_end(op, rows, columns, offset)])
     return op.Slice(flat, start, end, op.ints([-1]), op.vector([add(op, columns, 1)]))
 
 
 def _end(op: OpBuilder, rows: Size, columns: Size, offset: int) -> Size:
-    """Where the row after the diagonal's last one starts: the diagonal is cut by the last column, or by the end."""
+    """Where the row after the diagonal's last one starts; the last column or row cuts the diagonal."""
     above, below = max(offset, 0), max(-offset, 0)
     if isinstance(rows, int) and isinstance(columns, int):
         return (below + max(min(rows - below, columns - above), 0)) * columns
@@ -61,8 +60,9 @@ def _end(op: OpBuilder, rows: Size, columns: Size, offset: int) -> Size:
 def diag_embed(op: OpBuilder, self: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> ir.Value:
     """(…, k) -> (…, n, …, n, …) with x on the diagonal and 0 beside it; n = k + |offset|."""
     rank = rank_of(self) + 1
-    zeros = op.constant(0, op.result.dtype)
-    matrix = where(op, _mask(op, *[_longer(op, op.size(self, -1), abs(offset))] * 2, offset), _rows(op, self, offset), zeros)
+    size = add(op, op.size(self, -1), abs(offset))
+    zero = op.constant(0, op.result.dtype)
+    matrix = where(op, _mask(op, size, size, offset), _rows(op, self, offset), zero)
     return transposed(op, matrix, _back(rank, dim1, dim2))
 
 
@@ -70,7 +70,7 @@ def diag_embed(op: OpBuilder, self: Value, offset: int = 0, dim1: int = -2, dim2
 def diagonal_scatter(
     op: OpBuilder, self: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> ir.Value:
-    """x with x[i, i + offset] = src[i]."""
+    """A copy of x with x[i, i + offset] = src[i]."""
     rank = rank_of(self)
     matrix = transposed(op, self, moved(rank, axes_of([dim1, dim2], rank), [rank - 2, rank - 1]))
     rows, columns = op.size(matrix, -2), op.size(matrix, -1)
@@ -82,10 +82,6 @@ def diagonal_scatter(
 def _back(rank: int, dim1: int, dim2: int) -> list[int]:
     """The permutation that brings the last two axes to dim1 and dim2."""
     return moved(rank, [rank - 2, rank - 1], axes_of([dim1, dim2], rank))
-
-
-def _longer(op: OpBuilder, size: Size, by: int) -> Size:
-    return add(op, size, by)
 
 
 def _mask(op: OpBuilder, rows: Size, columns: Size, offset: int) -> ir.Value:

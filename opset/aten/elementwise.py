@@ -46,7 +46,7 @@ ROWS = elementwise_rows(
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
 def add(op: OpBuilder, self: Operand, other: Operand, alpha: Operand = 1) -> ir.Value:
-    """self + alpha * other; of bools, self or (alpha and other)."""
+    """`self + alpha * other`; of bools, self or (alpha and other)."""
     if op.result.dtype == torch.bool:
         return op.Or(operand(op, self, torch.bool), _scaled(op, other, alpha))
     return binary(op, "Add", self, _scaled(op, other, alpha))
@@ -54,18 +54,18 @@ def add(op: OpBuilder, self: Operand, other: Operand, alpha: Operand = 1) -> ir.
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar)
 def sub(op: OpBuilder, self: Operand, other: Operand, alpha: Operand = 1) -> ir.Value:
-    """self - alpha * other."""
+    """`self - alpha * other`."""
     return binary(op, "Sub", self, _scaled(op, other, alpha))
 
 
 @lowers(aten.rsub.Tensor, aten.rsub.Scalar)
 def rsub(op: OpBuilder, self: Operand, other: Operand, alpha: Operand = 1) -> ir.Value:
-    """other - alpha * self."""
+    """`other - alpha * self`."""
     return binary(op, "Sub", other, _scaled(op, self, alpha))
 
 
 def _scaled(op: OpBuilder, x: Operand, alpha: Operand) -> Operand:
-    """alpha * x, still a number where both are numbers."""
+    """`alpha * x`, still a number where both are numbers."""
     if not isinstance(alpha, ir.Value):
         if alpha == 1:
             return operand(op, x, torch.bool) if op.result.dtype == torch.bool else x
@@ -79,7 +79,7 @@ def _scaled(op: OpBuilder, x: Operand, alpha: Operand) -> Operand:
 
 @lowers(aten.mul.Tensor, aten.mul.Scalar, aten.multiply.Tensor, aten.multiply.Scalar)
 def mul(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self * other; of bools, self and other."""
+    """`self * other`; of bools, self and other."""
     if op.result.dtype == torch.bool:
         return op.And(operand(op, self, torch.bool), operand(op, other, torch.bool))
     return binary(op, "Mul", self, other)
@@ -87,7 +87,7 @@ def mul(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
 
 @lowers(aten.addcmul.default)
 def addcmul(op: OpBuilder, self: Value, a: Value, b: Value, *, value: Operand = 1) -> ir.Value:
-    """self + value * a * b."""
+    """`self + value * a * b`."""
 
     def formula(self: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         product = op.Mul(a, b)
@@ -100,7 +100,7 @@ def addcmul(op: OpBuilder, self: Value, a: Value, b: Value, *, value: Operand = 
 
 @lowers(aten.addcdiv.default)
 def addcdiv(op: OpBuilder, self: Value, a: Value, b: Value, *, value: Operand = 1) -> ir.Value:
-    """self + value * a / b."""
+    """`self + value * a / b`."""
 
     def formula(self: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         if isinstance(value, ir.Value) or value != 1:
@@ -112,8 +112,8 @@ def addcdiv(op: OpBuilder, self: Value, a: Value, b: Value, *, value: Operand = 
 
 @lowers(aten.lerp.Scalar)
 def lerp(op: OpBuilder, self: Value, end: Value, weight: Operand) -> ir.Value:
-    """self + weight * (end - self), from the nearer end: PyTorch takes the other form from 1/2 on."""
-    from_end = not isinstance(weight, ir.Value) and abs(weight) >= 0.5  # noqa: PLR2004
+    """`self + weight * (end - self)`, from the nearer end: PyTorch takes the other form from 1/2 on."""
+    from_end = not isinstance(weight, ir.Value) and abs(weight) >= 0.5
 
     def formula(a: ir.Value, b: ir.Value) -> ir.Value:
         step = op.Sub(b, a)
@@ -127,15 +127,17 @@ def lerp(op: OpBuilder, self: Value, end: Value, weight: Operand) -> ir.Value:
 # -- quotients ---------------------------------------------------------------------------------------
 
 
-@lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor, aten.true_divide.Scalar, aten.divide.Tensor)
+@lowers(
+    aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor, aten.true_divide.Scalar, aten.divide.Tensor
+)
 def div(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self / other, integers as floats."""
+    """`self / other`, integers as floats."""
     return binary(op, "Div", self, other)
 
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.divide.Tensor_mode, aten.divide.Scalar_mode)
 def div_mode(op: OpBuilder, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> ir.Value:
-    """self / other, rounded toward zero ("trunc"), down ("floor") or not at all (None)."""
+    """`self / other`, rounded toward zero ("trunc"), down ("floor") or not at all (None)."""
     if rounding_mode == "floor":
         return floor_divide(op, self, other)
     if rounding_mode is None:
@@ -182,7 +184,7 @@ def floor_div_float(op: OpBuilder, a: ir.Value, b: ir.Value, static: float | Non
 
     Source: `div_floor_floating` of ATen/native/BinaryOps.h.
     """
-    if static is not None and math.frexp(static)[0] == 0.5:  # noqa: PLR2004  a power of two divides exactly
+    if static is not None and math.frexp(static)[0] == 0.5:
         return op.Floor(op.Div(a, b))
     zero = operand(op, 0, dtype_of(a))
     rest = op.Mod(a, b, fmod=1)
@@ -202,7 +204,7 @@ def _opposed(op: OpBuilder, rest: ir.Value, b: ir.Value) -> ir.Value:
 
 @lowers(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
 def remainder(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self - other * floor(self / other): the remainder with the divisor's sign."""
+    """`self - other * floor(self / other)`: the remainder with the divisor's sign."""
     if op.result.dtype not in FLOATS:
         return binary(op, "Mod", self, other)
 
@@ -219,7 +221,7 @@ def remainder(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
 
 @lowers(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self - other * trunc(self / other): the remainder with the dividend's sign."""
+    """`self - other * trunc(self / other)`: the remainder with the dividend's sign."""
     dtype = op.result.dtype
     return emit(op, "Mod", operand(op, self, dtype), operand(op, other, dtype), fmod=1)
 
@@ -228,14 +230,14 @@ def fmod(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
 
 
 @lowers(aten.pow.Tensor_Tensor, aten.pow.Scalar)
-def pow(op: OpBuilder, self: Operand, exponent: Operand) -> ir.Value:  # noqa: A001  the operator's name
-    """self ** exponent. The runtime raises integers through float64: exact below 2**53."""
+def pow(op: OpBuilder, self: Operand, exponent: Operand) -> ir.Value:
+    """`self ** exponent`. The runtime raises integers through float64: exact below 2**53."""
     return binary(op, "Pow", self, exponent)
 
 
 @lowers(aten.pow.Tensor_Scalar)
 def pow_scalar(op: OpBuilder, self: Value, exponent: Operand) -> ir.Value:
-    """self ** exponent; the exponents that PyTorch special-cases are written as it computes them.
+    """`self ** exponent`; the exponents that PyTorch special-cases are written as it computes them.
 
     Source: `pow_tensor_scalar_optimized_kernel` of ATen/native/cpu/PowKernel.cpp.
     """
@@ -278,7 +280,7 @@ def _whole_power(op: OpBuilder, x: ir.Value, exponent: int) -> ir.Value:
 
 
 @lowers(aten.clamp.default, aten.clamp.Tensor, aten.clip.default, aten.clip.Tensor)
-def clamp(op: OpBuilder, self: Value, min: Operand | None = None, max: Operand | None = None) -> ir.Value:  # noqa: A002
+def clamp(op: OpBuilder, self: Value, min: Operand | None = None, max: Operand | None = None) -> ir.Value:
     """min(max(self, lower), upper): the upper bound wins where the bounds cross; NaN stays."""
     dtype = op.result.dtype
     x = operand(op, self, dtype)
@@ -292,27 +294,27 @@ def clamp(op: OpBuilder, self: Value, min: Operand | None = None, max: Operand |
 
 
 def clip(op: OpBuilder, x: ir.Value, low: float, high: float) -> ir.Value:
-    """x between two numbers, NaN where x or a bound is."""
+    """`x between two numbers`, NaN where x or a bound is."""
     dtype = dtype_of(x)
-    if low != low or high != high:  # noqa: PLR0124  NaN: every element becomes NaN
+    if low != low or high != high:
         return emit(op, "Add", x, operand(op, math.nan, dtype))
     return emit(op, "Clip", x, operand(op, low, dtype), operand(op, high, dtype))
 
 
 @lowers(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
 def where_self(op: OpBuilder, condition: Value, self: Operand, other: Operand) -> ir.Value:
-    """self where the condition holds, else other."""
+    """`self` where the condition holds, else other."""
     return choose(op, op.cast(condition, torch.bool), self, other)
 
 
 @lowers(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
 def masked_fill(op: OpBuilder, self: Value, mask: Value, value: Operand) -> ir.Value:
-    """value where the mask holds, else self."""
+    """`value` where the mask holds, else self."""
     return choose(op, op.cast(mask, torch.bool), value, self)
 
 
 def choose(op: OpBuilder, condition: ir.Value, a: Operand, b: Operand) -> ir.Value:
-    """a where the condition holds, else b, in the result's dtype; bools of known value by And and Or."""
+    """`a` where the condition holds, else b, in the result's dtype; bools of known value by And and Or."""
     dtype = op.result.dtype
     if dtype == torch.bool and not isinstance(a, ir.Value) and isinstance(b, ir.Value):
         b = op.cast(b, dtype)
@@ -407,7 +409,7 @@ def heaviside(op: OpBuilder, self: Value, values: Value) -> ir.Value:
 
 @lowers(aten.xlogy.Tensor, aten.xlogy.Scalar_Self, aten.xlogy.Scalar_Other)
 def xlogy(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
-    """self * log(other); 0 where self is 0, NaN where other is NaN."""
+    """`self * log(other)`; 0 where self is 0, NaN where other is NaN."""
 
     def formula(a: ir.Value, b: ir.Value) -> ir.Value:
         zero = operand(op, 0, dtype_of(a))

@@ -1,7 +1,7 @@
 """Operators that read a tensor at places that other tensors say.
 
-`index.Tensor` is NumPy's advanced indexing. An index is None (the whole axis), a tensor of integers (one axis), or a
-mask (as many axes as it has). How it is written in ONNX, the first that fits:
+`index.Tensor` is NumPy's advanced indexing. An index is None (the whole axis), a tensor of integers (one
+axis), or a mask (as many axes as it has). How it is written in ONNX, the first that fits:
 
     one mask                          Compress on its axes, merged into one
     one tensor of integers            Gather
@@ -38,9 +38,9 @@ def embedding(
     op: OpBuilder,
     weight: Value,
     indices: Value,
-    padding_idx: int = -1,  # noqa: ARG001  for gradients only, as the next two
-    scale_grad_by_freq: bool = False,  # noqa: ARG001
-    sparse: bool = False,  # noqa: ARG001
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
 ) -> ir.Value:
     """(n, d), (*S) -> (*S, d): row indices[s]."""
     return op.Gather(weight, indices, axis=0)
@@ -57,7 +57,12 @@ def index_select(op: OpBuilder, self: Value, dim: int, index: Value) -> ir.Value
 
 @lowers(aten.gather.default)
 def gather(
-    op: OpBuilder, self: Value, dim: int, index: Value, *, sparse_grad: bool = False  # noqa: ARG001
+    op: OpBuilder,
+    self: Value,
+    dim: int,
+    index: Value,
+    *,
+    sparse_grad: bool = False,
 ) -> ir.Value:
     """(*S), (*K) -> (*K): x[k_0, …, index[k], …]."""
     x, places = with_axis(op, self), with_axis(op, index)
@@ -73,7 +78,9 @@ def take_along_dim(op: OpBuilder, self: Value, indices: Value, dim: int | None =
         return op.GatherElements(*flat, axis=0)
     axis = axis_of(dim, rank_of(self))
     return op.GatherElements(
-        broadcast_like(op, self, [indices], but=axis), broadcast_like(op, indices, [self], but=axis), axis=axis
+        broadcast_like(op, self, [indices], but=axis),
+        broadcast_like(op, indices, [self], but=axis),
+        axis=axis,
     )
 
 
@@ -91,7 +98,7 @@ def with_axis(op: OpBuilder, x: ir.Value) -> ir.Value:
 def broadcast_like(
     op: OpBuilder, x: ir.Value, others: Sequence[ir.Value], but: int | None = None
 ) -> ir.Value:
-    """x expanded to what its shape and those of others broadcast to.
+    """The tensor expanded to what its shape and those of others broadcast to.
 
     A size that is not known to be 1 is what all others are there, as PyTorch has it in the traced graph.
 
@@ -167,7 +174,7 @@ def places_of(indices: Sequence[ir.Value | None]) -> list[Place]:
     return found
 
 
-@lowers(aten.index.Tensor, aten._unsafe_index.Tensor)  # noqa: SLF001  the operator's name
+@lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(op: OpBuilder, self: Value, indices: Sequence[Value | None]) -> ir.Value:
     """x[indices]: see the head of this file."""
     places = places_of(indices)
@@ -265,7 +272,7 @@ def to_front(axes: Sequence[int], rank: int) -> list[int]:
 
 
 def stacked(op: OpBuilder, indices: Sequence[ir.Value]) -> ir.Value:
-    """k indices, broadcast to (*S), as (*S, k): what GatherND and ScatterND take."""
+    """K indices, broadcast to (*S), as (*S, k): what GatherND and ScatterND take."""
     columns = [
         op.Unsqueeze(broadcast_like(op, op.cast(i, torch.int64), indices), op.ints([-1])) for i in indices
     ]

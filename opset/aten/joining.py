@@ -23,7 +23,7 @@ MAX_INDICES = 1024
 
 @lowers(aten.cat.default, aten.concat.default, aten.concatenate.default)
 def cat(op: OpBuilder, tensors: Sequence[Value], dim: int = 0) -> ir.Value:
-    """(…, a_i, …) -> (…, a_0 + a_1 + …, …); PyTorch skips parts of the shape (0,), whatever the others are."""
+    """(…, a_i, …) -> (…, a_0 + a_1 + …, …); parts of the shape (0,) are skipped, whatever the others are."""
     rank = len(op.result.shape)
     parts = [t for t in tensors if rank_of(t) == rank]
     filled = [t for t in parts if shape_of(t)[axis_of(dim, rank)] != 0] or parts[:1]
@@ -33,7 +33,7 @@ def cat(op: OpBuilder, tensors: Sequence[Value], dim: int = 0) -> ir.Value:
 
 @lowers(aten.stack.default)
 def stack(op: OpBuilder, tensors: Sequence[Value], dim: int = 0) -> ir.Value:
-    """n tensors (…, …) -> (…, n, …)."""
+    """N tensors (…, …) -> (…, n, …)."""
     axis = axis_of(dim, len(op.result.shape))
     typed = [op.cast(t, op.result.dtype) for t in tensors]
     if len(typed) > 1 and _is_shorter_by_reshape(op, tensors[0], axis):
@@ -101,9 +101,13 @@ def repeat(op: OpBuilder, self: Value, repeats: Sequence[Size]) -> ir.Value:
 
 @lowers(aten.repeat_interleave.self_int)
 def repeat_interleave(
-    op: OpBuilder, self: Value, repeats: Size, dim: int | None = None, output_size: object = None  # noqa: ARG001
+    op: OpBuilder,
+    self: Value,
+    repeats: Size,
+    dim: int | None = None,
+    output_size: object = None,
 ) -> ir.Value:
-    """(…, n, …) -> (…, n*repeats, …): each element `repeats` times in a row; without `dim`, of the flat tensor."""
+    """(…, n, …) -> (…, n*repeats, …): each element `repeats` times; without `dim`, of the flat tensor."""
     x = self if dim is not None else _flat(op, self)
     axis = axis_of(dim or 0, rank_of(x))
     if rank_of(x) == 0:
@@ -118,30 +122,35 @@ def repeat_interleave(
     column = op.Unsqueeze(x, op.ints([axis + 1]))
     target: list[Size] = [1] * (rank_of(x) + 1)
     target[axis + 1] = repeats
-    rows = broadcast(op, column, target)
     sizes[axis] = mul(op, sizes[axis], repeats)
-    return op.reshape(rows, sizes, op.result.shape)
+    return op.reshape(broadcast(op, column, target), sizes, op.result.shape)
 
 
 @lowers(aten.repeat_interleave.self_Tensor)
 def repeat_interleave_each(
-    op: OpBuilder, self: Value, repeats: Value, dim: int | None = None, output_size: object = None  # noqa: ARG001
+    op: OpBuilder,
+    self: Value,
+    repeats: Value,
+    dim: int | None = None,
+    output_size: object = None,
 ) -> ir.Value:
     """(…, n, …), (n,) or (1,) -> (…, sum(repeats), …): element i repeats[i] times in a row."""
     x = self if dim is not None else _flat(op, self)
     axis = axis_of(dim or 0, rank_of(x))
     if rank_of(x) == 0:
         x = op.Unsqueeze(x, op.ints([0]))
-    if rank_of(repeats) == 0:
-        repeats = op.Unsqueeze(repeats, op.ints([0]))
-    if shape_of(repeats)[0] == 1 and shape_of(x)[axis] != 1:
-        repeats = broadcast(op, repeats, [op.size(x, axis)])
-    return op.Gather(x, repeated_positions(op, repeats), axis=axis)
+    times: ir.Value = repeats
+    if rank_of(repeats) == 0 or (shape_of(repeats)[0] == 1 and shape_of(x)[axis] != 1):
+        times = broadcast(op, repeats, [op.size(x, axis)])
+    return op.Gather(x, repeated_positions(op, times), axis=axis)
 
 
 @lowers(aten.repeat_interleave.Tensor)
 def repeat_interleave_positions(
-    op: OpBuilder, repeats: Value, *, output_size: object = None  # noqa: ARG001
+    op: OpBuilder,
+    repeats: Value,
+    *,
+    output_size: object = None,
 ) -> ir.Value:
     """(n,) -> (sum(repeats),): i, repeats[i] times."""
     return op.cast(repeated_positions(op, repeats), op.result.dtype)
@@ -150,8 +159,8 @@ def repeat_interleave_positions(
 def repeated_positions(op: OpBuilder, repeats: ir.Value) -> ir.Value:
     """Position i repeats[i] times, in a vector of int64.
 
-    Element i ends before ends[i], the running sum; a position belongs to as many ends as are at or below it. So each
-    end adds one at its place, and the running sum of these counts them.
+    Element i ends before ends[i], the running sum, so that a position holds the number of ends at or below
+    it: each end adds one at its place, and the running sum of these counts them.
     """
     ends = op.CumSum(op.cast(repeats, torch.int64), op.constant(0))
     total = op.ReduceSum(op.cast(repeats, torch.int64), keepdims=1)

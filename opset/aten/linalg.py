@@ -27,16 +27,16 @@ GAPS = (
             aten.linalg_cholesky_ex.default,
             aten.linalg_qr.default,
             aten.linalg_svd.default,
-            aten._linalg_svd.default,  # noqa: SLF001  the operator's name
+            aten._linalg_svd.default,
             aten.linalg_eigh.default,
-            aten._linalg_eigh.default,  # noqa: SLF001  the operator's name
+            aten._linalg_eigh.default,
             aten.linalg_eig.default,
             aten.linalg_pinv.default,
             aten.linalg_lstsq.default,
             aten.linalg_lu.default,
             aten.linalg_matrix_exp.default,
             aten.linalg_slogdet.default,
-            aten._linalg_slogdet.default,  # noqa: SLF001  the operator's name
+            aten._linalg_slogdet.default,
             aten.slogdet.default,
             aten.logdet.default,
         ),
@@ -82,14 +82,14 @@ def _times(op: OpBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 @lowers(aten.linear.default)
-def linear(op: OpBuilder, input: Value, weight: Value, bias: Value | None = None) -> ir.Value:  # noqa: A002
+def linear(op: OpBuilder, input: Value, weight: Value, bias: Value | None = None) -> ir.Value:
     """(*, in), (out, in), (out) -> (*, out): one Gemm for matrices, MatMul and Add for the rest."""
     dtype = dtype_of(input)
     if rank_of(weight) == 1:  # (in) -> a number for each row
         return _plus(op, emit(op, "MatMul", input, weight), bias)
     if rank_of(input) == 1:
         return _plus(op, emit(op, "MatMul", weight, input), bias)
-    if rank_of(input) == 2 and dtype in FLOATS and (bias is None or rank_of(bias) <= 2):  # noqa: PLR2004
+    if rank_of(input) == 2 and dtype in FLOATS and (bias is None or rank_of(bias) <= 2):
         return gemm(op, input, weight, bias, transB=1)
     transposed = op.Transpose(weight, perm=[1, 0])
     return _plus(op, emit(op, "MatMul", input, transposed), bias)
@@ -99,9 +99,7 @@ def _plus(op: OpBuilder, product: ir.Value, bias: ir.Value | None) -> ir.Value:
     return product if bias is None else emit(op, "Add", product, bias)
 
 
-def gemm(
-    op: OpBuilder, a: ir.Value, b: ir.Value, c: ir.Value | None, **attributes: float
-) -> ir.Value:
+def gemm(op: OpBuilder, a: ir.Value, b: ir.Value, c: ir.Value | None, **attributes: float) -> ir.Value:
     """ONNX Gemm of matrices: alpha * a @ b + beta * c."""
     operands = (a, b) if c is None else (a, b, c)
     return emit(op, "Gemm", *operands, **attributes)
@@ -111,7 +109,7 @@ def gemm(
 def addmm(
     op: OpBuilder, self: Value, mat1: Value, mat2: Value, *, beta: Operand = 1, alpha: Operand = 1
 ) -> ir.Value:
-    """beta * self + alpha * (n, k) @ (k, m); with beta 0, self is not read (so that its NaN do not count)."""
+    """`beta * self + alpha * (n`, k) @ (k, m); with beta 0, self is not read (so that its NaN do not count)."""
     static = not isinstance(beta, ir.Value) and not isinstance(alpha, ir.Value)
     if static and dtype_of(mat1) in FLOATS:
         attributes = {}
@@ -127,7 +125,7 @@ def addmm(
 def baddbmm(
     op: OpBuilder, self: Value, a: Value, b: Value, *, beta: Operand = 1, alpha: Operand = 1
 ) -> ir.Value:
-    """beta * self + alpha * a @ b."""
+    """`beta * self + alpha * a @ b`."""
     return _added(op, self, emit(op, "MatMul", a, b), beta, alpha)
 
 
@@ -135,7 +133,7 @@ def baddbmm(
 def addbmm(
     op: OpBuilder, self: Value, batch1: Value, batch2: Value, *, beta: Operand = 1, alpha: Operand = 1
 ) -> ir.Value:
-    """beta * self + alpha * the sum over the batch of (b, n, k) @ (b, k, m)."""
+    """`beta * self + alpha * the sum over the batch of (b`, n, k) @ (b, k, m)."""
     products = emit(op, "MatMul", batch1, batch2)
     return _added(op, self, emit(op, "ReduceSum", products, op.ints([0]), keepdims=0), beta, alpha)
 
@@ -144,7 +142,7 @@ def addbmm(
 def addr(
     op: OpBuilder, self: Value, vec1: Value, vec2: Value, *, beta: Operand = 1, alpha: Operand = 1
 ) -> ir.Value:
-    """beta * self + alpha * the outer product of (n) and (m)."""
+    """`beta * self + alpha * the outer product of (n) and (m)`."""
     dtype = op.result.dtype
     column = op.Unsqueeze(operand(op, vec1, dtype), op.ints([1]))
     product = _times(op, column, operand(op, vec2, dtype))
@@ -152,7 +150,7 @@ def addr(
 
 
 def _added(op: OpBuilder, self: Value, product: ir.Value, beta: Operand, alpha: Operand) -> ir.Value:
-    """beta * self + alpha * product, without self where beta is 0."""
+    """`beta * self + alpha * product`, without self where beta is 0."""
     dtype = op.result.dtype
     if dtype == torch.bool:
         return product if not beta else op.Or(self, product)
@@ -177,7 +175,7 @@ def _added(op: OpBuilder, self: Value, product: ir.Value, beta: Operand, alpha: 
 
 @lowers(aten.einsum.default)
 def einsum(
-    op: OpBuilder, equation: str, tensors: Sequence[Value], *, path: Sequence[int] | None = None  # noqa: ARG001
+    op: OpBuilder, equation: str, tensors: Sequence[Value], *, path: Sequence[int] | None = None
 ) -> ir.Value:
     """Products of tensors summed over the letters that the result lacks; ONNX Einsum, in its own letters."""
     ranks = [rank_of(t) for t in tensors]
@@ -232,9 +230,7 @@ def _without_broadcasts(op: OpBuilder, equation: str, tensors: Sequence[Value]) 
     return [_widened(op, term, x, sizes) for term, x in zip(terms, tensors, strict=True)]
 
 
-def _widened(
-    op: OpBuilder, term: str, x: Value, sizes: dict[str, tuple[Value, int]]
-) -> ir.Value:
+def _widened(op: OpBuilder, term: str, x: Value, sizes: dict[str, tuple[Value, int]]) -> ir.Value:
     shape = shape_of(x)
     if not [c for axis, c in enumerate(term) if shape[axis] == 1 and c in sizes]:
         return x
@@ -245,7 +241,7 @@ def _widened(
 # -- distances and other forms -----------------------------------------------------------------------
 
 
-@lowers(aten._trilinear.default)  # noqa: SLF001  the operator's name
+@lowers(aten._trilinear.default)
 def trilinear(
     op: OpBuilder,
     i1: Value,
@@ -255,7 +251,7 @@ def trilinear(
     expand2: Sequence[int],
     expand3: Sequence[int],
     sumdim: Sequence[int],
-    unroll_dim: int = 1,  # noqa: ARG001  how it is computed, not what
+    unroll_dim: int = 1,
 ) -> ir.Value:
     """The sum over `sumdim` of the product of three tensors, each with new axes of size 1 at `expand…`."""
 
@@ -310,8 +306,8 @@ def det(op: OpBuilder, self: Value) -> ir.Value:
     return emit(op, "Det", self)
 
 
-@lowers(aten.cdist.default, aten._cdist_forward.default)  # noqa: SLF001  the operator's name
-def cdist(op: OpBuilder, x1: Value, x2: Value, p: float = 2, compute_mode: int | None = None) -> ir.Value:  # noqa: ARG001
+@lowers(aten.cdist.default, aten._cdist_forward.default)
+def cdist(op: OpBuilder, x1: Value, x2: Value, p: float = 2, compute_mode: int | None = None) -> ir.Value:
     """(…, n, d), (…, m, d) -> (…, n, m): the p-norms of all differences of rows."""
 
     def formula(a: ir.Value, b: ir.Value) -> ir.Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ import torch
 
 from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of, shape_of
 from fx2onnx.dims import Dim
-from fx2onnx.opset.aten.axes import Size, axes_of, axis_of, is_static, same_shape, through
+from fx2onnx.opset.aten.axes import Size, axes_of, axis_of, is_static, mul, same_shape, through
 from fx2onnx.rules import Gap, lowers
 from fx2onnx.types import DTYPES
 
@@ -32,7 +33,7 @@ GAPS = (
 @lowers(
     aten.view.default,
     aten.view_copy.default,
-    aten._unsafe_view.default,  # noqa: SLF001  the operator's name
+    aten._unsafe_view.default,
     aten.reshape.default,
 )
 def reshape(op: OpBuilder, self: Value, shape: Sequence[Size]) -> ir.Value:
@@ -40,8 +41,8 @@ def reshape(op: OpBuilder, self: Value, shape: Sequence[Size]) -> ir.Value:
     return to_result(op, self, shape)
 
 
-@lowers(aten._reshape_alias.default)  # noqa: SLF001  the operator's name
-def reshape_alias(op: OpBuilder, self: Value, size: Sequence[Size], stride: object) -> ir.Value:  # noqa: ARG001
+@lowers(aten._reshape_alias.default)
+def reshape_alias(op: OpBuilder, self: Value, size: Sequence[Size], stride: object) -> ir.Value:
     """(*S) -> (*size), elements in row-major order."""
     return to_result(op, self, size)
 
@@ -53,7 +54,7 @@ def reshape_as(op: OpBuilder, self: Value, other: Value) -> ir.Value:
 
 
 def to_result(op: OpBuilder, x: ir.Value, sizes: Sequence[Size]) -> ir.Value:
-    """x in the shape of the call's result; x itself where it has it."""
+    """The tensor in the shape of the call's result; x itself where it has it."""
     if same_shape(shape_of(x), op.result.shape):
         return x
     return op.reshape(x, sizes, op.result.shape)
@@ -70,7 +71,7 @@ def flatten(op: OpBuilder, self: Value, start_dim: int = 0, end_dim: int = -1) -
         return self
     if start == 1 and end == rank - 1:
         return op.Flatten(self, axis=1)
-    if start == 0 and end == rank - 2:  # noqa: PLR2004  all but the last axis
+    if start == 0 and end == rank - 2:
         return op.Flatten(self, axis=rank - 1)
     return merge(op, self, start, end)
 
@@ -82,15 +83,14 @@ def ravel(op: OpBuilder, self: Value) -> ir.Value:
 
 
 def merge(op: OpBuilder, x: ir.Value, start: int, end: int) -> ir.Value:
-    """x with the axes start … end as one; where `end` is `start - 1`, with a new axis of size 1."""
+    """The tensor with the axes start … end as one; where `end` is `start - 1`, with a new axis of size 1."""
     known, sizes = shape_of(x), op.sizes(x)
-    inner = known[start : end + 1]
-    product = math.prod(inner) if is_static(inner) else None
-    return op.reshape(
-        x,
-        [*sizes[:start], -1 if product is None else product, *sizes[end + 1 :]],
-        [*known[:start], product, *known[end + 1 :]],
-    )
+    inner = [size for size in known[start : end + 1] if isinstance(size, int)]
+    product = math.prod(inner) if len(inner) == end + 1 - start else None
+    size: Size = -1 if product is None else product
+    if size == -1 and 0 in known:  # ONNX Reshape takes no -1 beside an empty axis
+        size = functools.reduce(functools.partial(mul, op), sizes[start : end + 1])
+    return op.reshape(x, [*sizes[:start], size, *sizes[end + 1 :]], [*known[:start], product, *known[end + 1 :]])
 
 
 @lowers(aten.unflatten.int)
@@ -113,7 +113,7 @@ def squeeze_dims(op: OpBuilder, self: Value, dim: int | Sequence[int]) -> ir.Val
 
 
 def without_axes(op: OpBuilder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """x without those of the axes that have the size 1."""
+    """The tensor without those of the axes that have the size 1."""
     ones = [axis for axis in axes if axis < rank_of(x) and shape_of(x)[axis] == 1]
     return op.Squeeze(x, op.ints(ones)) if ones else x
 
@@ -150,9 +150,7 @@ def t(op: OpBuilder, self: Value) -> ir.Value:
     return swapped(op, self, 0, -1)
 
 
-@lowers(
-    aten.mT.default, aten.mH.default, aten.adjoint.default, aten.matrix_H.default
-)
+@lowers(aten.mT.default, aten.mH.default, aten.adjoint.default, aten.matrix_H.default)
 def matrix_transpose(op: OpBuilder, self: Value) -> ir.Value:
     """(…, a, b) -> (…, b, a); real tensors are their own conjugates."""
     return swapped(op, self, -2, -1) if rank_of(self) else self
@@ -184,7 +182,7 @@ def moved(rank: int, old: Sequence[int], new: Sequence[int]) -> list[int]:
 
 
 def swapped(op: OpBuilder, x: ir.Value, dim0: int, dim1: int) -> ir.Value:
-    """x with two axes exchanged."""
+    """The tensor with two axes exchanged."""
     rank = rank_of(x)
     perm, (a, b) = list(range(rank)), axes_of([dim0, dim1], rank)
     if rank:
@@ -193,7 +191,7 @@ def swapped(op: OpBuilder, x: ir.Value, dim0: int, dim1: int) -> ir.Value:
 
 
 def transposed(op: OpBuilder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
-    """x with its axes in another order; x itself where the order is its own."""
+    """The tensor with its axes in another order; x itself where the order is its own."""
     perm = list(perm)
     return x if perm == sorted(perm) else op.Transpose(x, perm=perm)
 
@@ -202,7 +200,7 @@ def transposed(op: OpBuilder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
 
 
 @lowers(aten.expand.default, aten.expand_copy.default, aten.broadcast_to.default)
-def expand(op: OpBuilder, self: Value, size: Sequence[Size], implicit: bool = False) -> ir.Value:  # noqa: ARG001
+def expand(op: OpBuilder, self: Value, size: Sequence[Size], implicit: bool = False) -> ir.Value:
     """(…, 1, …) -> (…, size, …); -1 keeps a size, new axes come first."""
     return expanded(op, self, size)
 
@@ -217,7 +215,7 @@ def expand_as(op: OpBuilder, self: Value, other: Value) -> ir.Value:
 
 
 def expanded(op: OpBuilder, x: Value, sizes: Sequence[Size]) -> ir.Value:
-    """x broadcast to the call's result, whose sizes are these (-1 where x has its own).
+    """The tensor broadcast to the call's result, whose sizes are these (-1 where x has its own).
 
     A size that x has already is written as 1: ONNX Expand broadcasts in both directions.
     """

@@ -138,7 +138,7 @@ def in_half_range(x: Operand, dtype: torch.dtype) -> bool:
 
     PyTorch keeps the scalar operand of a half-precision operator in float32, so a factor of 1e-8 or 1e5 counts.
     """
-    if isinstance(x, ir.Value) or dtype not in HALVES or x == 0 or x != x or abs(x) == float("inf"):  # noqa: PLR0124
+    if isinstance(x, ir.Value) or dtype not in HALVES or x == 0 or x != x or abs(x) == float("inf"):
         return True
     limits = torch.finfo(dtype)
     return limits.tiny <= abs(x) <= limits.max

@@ -8,6 +8,7 @@ import onnx_ir as ir
 import torch
 
 from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of
+from fx2onnx.errors import UnsupportedOpError
 from fx2onnx.opset.aten.axes import INT64_MAX, Size, through
 from fx2onnx.rules import lowers
 
@@ -42,7 +43,7 @@ def replication_pad(op: OpBuilder, self: Value, padding: Sequence[Size]) -> ir.V
     return padded(op, self, onnx_pads(padding, rank_of(self)), mode="edge")
 
 
-@lowers(aten._pad_circular.default)  # noqa: SLF001  the operator's name
+@lowers(aten._pad_circular.default)
 def circular_pad(op: OpBuilder, self: Value, pad: Sequence[Size]) -> ir.Value:
     """(…, n, …) -> (…, before + n + after, …), continued from the other end."""
     return padded(op, self, onnx_pads(pad, rank_of(self)), mode="wrap")
@@ -68,18 +69,20 @@ def onnx_pads(pad: Sequence[Size], rank: int) -> list[Size]:
 def padded(
     op: OpBuilder, x: ir.Value, pads: Sequence[Size], value: float = 0, mode: str = "constant"
 ) -> ir.Value:
-    """x with ONNX pads; negative ones cut."""
+    """The tensor with ONNX pads; negative ones cut."""
     if all(p == 0 for p in pads):
         return x
     if all(isinstance(p, int) and p <= 0 for p in pads):
         return _cropped(op, x, pads)  # type: ignore[arg-type]  # all are numbers
-    if mode == "wrap" and op.opset < 19:  # noqa: PLR2004  the mode is new there
+    if mode == "wrap" and op.opset < 19:
         return _wrapped(op, x, pads)
     vector = op.vector(pads)
     fill = [] if value == 0 or mode != "constant" else [op.constant(value, dtype_of(x))]
     # ONNX Runtime 1.32 has no kernels of Pad for these; int32 holds their values.
     wider = {torch.int16: torch.int32, torch.uint16: torch.int32}
-    return through(op, lambda v: op.Pad(v, vector, *(op.cast(f, dtype_of(v)) for f in fill), mode=mode), x, wider)
+    return through(
+        op, lambda v: op.Pad(v, vector, *(op.cast(f, dtype_of(v)) for f in fill), mode=mode), x, wider
+    )
 
 
 def _cropped(op: OpBuilder, x: ir.Value, pads: Sequence[int]) -> ir.Value:
@@ -93,13 +96,13 @@ def _wrapped(op: OpBuilder, x: ir.Value, pads: Sequence[Size]) -> ir.Value:
     """The mode "wrap" of ONNX Pad 19, by slices, one axis after the other.
 
     Raises:
-        ValueError: the pads are not static.
+        UnsupportedOpError: the pads are not static.
     """
     rank = rank_of(x)
     for axis in range(rank):
         before, after = pads[axis], pads[axis + rank]
         if not isinstance(before, int) or not isinstance(after, int):
-            raise ValueError("circular pads of free sizes need opset 19")
+            raise UnsupportedOpError("circular pads of free sizes need opset 19")
         if before < 0 or after < 0:
             crop = [0] * (2 * rank)
             crop[axis], crop[axis + rank] = min(before, 0), min(after, 0)

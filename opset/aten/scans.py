@@ -19,14 +19,14 @@ State = Sequence[ir.Value]
 
 
 @lowers(aten.cumsum.default)
-def cumsum(op: OpBuilder, self: Value, dim: int, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def cumsum(op: OpBuilder, self: Value, dim: int, *, dtype: torch.dtype | None = None) -> ir.Value:
     """The sum up to each element; integers and bools are summed in int64."""
     x = op.cast(self, op.result.dtype)
     return x if rank_of(self) == 0 else emit(op, "CumSum", x, op.constant(dim))
 
 
 @lowers(aten.cumprod.default)
-def cumprod(op: OpBuilder, self: Value, dim: int, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def cumprod(op: OpBuilder, self: Value, dim: int, *, dtype: torch.dtype | None = None) -> ir.Value:
     """The product up to each element; integers and bools are multiplied in int64."""
     dtype = op.result.dtype
     x = op.cast(self, dtype)
@@ -43,7 +43,7 @@ def cumprod(op: OpBuilder, self: Value, dim: int, *, dtype: torch.dtype | None =
 
 
 @lowers(aten.cumprod.default, since=26)
-def cumprod_26(op: OpBuilder, self: Value, dim: int, *, dtype: torch.dtype | None = None) -> ir.Value:  # noqa: ARG001
+def cumprod_26(op: OpBuilder, self: Value, dim: int, *, dtype: torch.dtype | None = None) -> ir.Value:
     """The product up to each element; integers and bools are multiplied in int64."""
     x = op.cast(self, op.result.dtype)
     return x if rank_of(self) == 0 else emit(op, "CumProd", x, op.constant(dim))

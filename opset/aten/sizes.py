@@ -75,7 +75,7 @@ def sym_stride(op: OpBuilder, self: Value, dim: int) -> ir.Value:
     return op.ReduceProd(op.Shape(self, start=dim % len(shape) + 1), keepdims=1)
 
 
-@lowers(aten.item.default, aten._local_scalar_dense.default, inline=True)  # noqa: SLF001  the operator's name
+@lowers(aten.item.default, aten._local_scalar_dense.default, inline=True)
 def item(op: OpBuilder, self: Value) -> ir.Value:
     """The one element of a tensor as a number."""
     (result,) = op.results
@@ -88,19 +88,19 @@ def item(op: OpBuilder, self: Value) -> ir.Value:
 
 @lowers(operator.add, inline=True)
 def add(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a + b."""
+    """`a + b`."""
     return op.Add(*pair(op, a, b))
 
 
 @lowers(operator.sub, inline=True)
 def sub(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a - b."""
+    """`a - b`."""
     return op.Sub(*pair(op, a, b))
 
 
 @lowers(operator.mul, inline=True)
 def mul(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a * b."""
+    """`a * b`."""
     return op.Mul(*pair(op, a, b))
 
 
@@ -129,13 +129,13 @@ def _numeric(a: Number) -> torch.dtype:
 
 @lowers(operator.truediv, inline=True)
 def truediv(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a / b as a float."""
+    """`a / b as a float`."""
     return op.Div(vector(op, a, f64), vector(op, b, f64))
 
 
 @lowers(operator.floordiv, inline=True)
 def floordiv(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a // b, one Div where both are known to be positive."""
+    """`a // b`, one Div where both are known to be positive."""
     top, bottom = pair(op, a, b)
     static = b if not isinstance(b, ir.Value) else None
     if dtype_of(top) == f64:
@@ -155,7 +155,7 @@ def _nonnegative(x: Number) -> bool:
 
 @lowers(operator.mod, inline=True)
 def mod(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a % b, with the divisor's sign."""
+    """`a % b`, with the divisor's sign."""
     top, bottom = pair(op, a, b)
     if dtype_of(top) == i64:
         return op.Mod(top, bottom)
@@ -166,7 +166,7 @@ def mod(op: OpBuilder, a: Number, b: Number) -> ir.Value:
 
 @lowers(operator.pow, math.pow, inline=True)
 def power(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a ** b: by multiplication for a whole number to a known power, else as floats."""
+    """`a ** b`: by multiplication for a whole number to a known power, else as floats."""
     (result,) = op.results
     whole = isinstance(result, SizeType) and result.kind is int
     if whole and isinstance(b, int) and b > 0:
@@ -225,10 +225,10 @@ def _function(op_type: str) -> Callable[[OpBuilder, Number], ir.Value]:
 FUNCTIONS = tuple(
     lowers(function, symbolic, inline=True)(_function(op_type))
     for function, symbolic, op_type in (
-        (math.sqrt, torch._sym_sqrt, "Sqrt"),  # noqa: SLF001  torch's names for math functions of sizes
-        (math.sin, torch._sym_sin, "Sin"),  # noqa: SLF001
-        (math.cos, torch._sym_cos, "Cos"),  # noqa: SLF001
-        (math.tanh, torch._sym_tanh, "Tanh"),  # noqa: SLF001
+        (math.sqrt, torch._sym_sqrt, "Sqrt"),
+        (math.sin, torch._sym_sin, "Sin"),
+        (math.cos, torch._sym_cos, "Cos"),
+        (math.tanh, torch._sym_tanh, "Tanh"),
     )
 )
 
@@ -259,7 +259,7 @@ def sym_sum(op: OpBuilder, numbers: list[Number]) -> ir.Value:
 
 @lowers(torch.sym_ite, inline=True)
 def sym_ite(op: OpBuilder, condition: Number, a: Number, b: Number) -> ir.Value:
-    """a where the condition holds, else b."""
+    """`a` where the condition holds, else b."""
     return op.Where(vector(op, condition, torch.bool), *pair(op, a, b))
 
 
@@ -271,13 +271,13 @@ def sym_not(op: OpBuilder, a: Number) -> ir.Value:
 
 @lowers(operator.and_, inline=True)
 def both(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a & b of bools or of whole numbers."""
+    """`a & b of bools or of whole numbers`."""
     return _bits(op, "And", a, b)
 
 
 @lowers(operator.or_, inline=True)
 def either(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a | b of bools or of whole numbers."""
+    """`a | b of bools or of whole numbers`."""
     return _bits(op, "Or", a, b)
 
 
@@ -308,7 +308,7 @@ COMPARISONS = tuple(
 
 @lowers(operator.ne, inline=True)
 def ne(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """a != b."""
+    """`a != b`."""
     return op.Not(op.Equal(*pair(op, a, b)))
 
 
@@ -318,11 +318,11 @@ def ne(op: OpBuilder, a: Number, b: Number) -> ir.Value:
 @lowers(
     aten.sym_constrain_range.default,
     aten.sym_constrain_range_for_size.default,
-    aten._assert_scalar.default,  # noqa: SLF001  the operators' names
-    aten._assert_async.msg,  # noqa: SLF001
-    aten._assert_tensor_metadata.default,  # noqa: SLF001
-    torch._check,  # noqa: SLF001
+    aten._assert_scalar.default,
+    aten._assert_async.msg,
+    aten._assert_tensor_metadata.default,
+    torch._check,
     inline=True,
 )
-def nothing(op: OpBuilder, *arguments: Any) -> None:  # noqa: ARG001
+def nothing(op: OpBuilder, *arguments: Any) -> None:
     """Assertions compute nothing: they have done their work in the trace."""

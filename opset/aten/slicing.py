@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -9,7 +10,7 @@ import torch
 
 from fx2onnx.builder import OpBuilder, Value, rank_of, shape_of
 from fx2onnx.dims import Dim
-from fx2onnx.opset.aten.axes import INT64_MAX, Size, add, axis_of, mul, slice_axis, sub
+from fx2onnx.opset.aten.axes import INT64_MAX, Size, add, axis_of, is_static, mul, slice_axis, sub
 from fx2onnx.opset.aten.movement import transposed
 from fx2onnx.rules import lowers
 from fx2onnx.types import TensorType
@@ -96,11 +97,11 @@ def chunk(op: OpBuilder, self: Value, chunks: int, dim: int = 0) -> list[ir.Valu
     """
     axis, count = axis_of(dim, rank_of(self)), len(op.results)
     known = part_sizes(op, axis)
-    if count == chunks and not all(isinstance(k, int) for k in known):
+    if count == chunks > 1 and not is_static(known):
         return list(op.Split(self, axis=axis, num_outputs=chunks, _outputs=chunks))
     size = op.size(self, axis)
     if isinstance(size, int):
-        return parts(op, self, axis, known)  # type: ignore[arg-type]  # all are numbers
+        return parts(op, self, axis, known)
     each = op.Div(op.Add(size, op.ints([chunks - 1])), op.ints([chunks]))
     return parts(op, self, axis, [*[each] * (count - 1), sub(op, size, mul(op, each, count - 1))])
 
@@ -110,8 +111,8 @@ def tensor_split(op: OpBuilder, self: Value, sections: int, dim: int = 0) -> lis
     """(…, n, …) -> `sections` parts whose sizes differ by at most one, the larger ones first."""
     axis = axis_of(dim, rank_of(self))
     size = op.size(self, axis)
-    if isinstance(size, int):
-        return parts(op, self, axis, part_sizes(op, axis))  # type: ignore[arg-type]  # all are numbers
+    if isinstance(size, int) or sections == 1:
+        return parts(op, self, axis, part_sizes(op, axis))
     fill = op.ints(range(sections - 1, -1, -1))
     lengths = op.Div(op.Add(size, fill), op.ints([sections]))
     return list(op.Split(self, lengths, axis=axis, _outputs=sections))
@@ -122,10 +123,10 @@ def tensor_split_at(op: OpBuilder, self: Value, indices: Sequence[Size], dim: in
     """(…, n, …) -> x[:i_0], x[i_0:i_1], …, x[i_k:]."""
     axis = axis_of(dim, rank_of(self))
     known = part_sizes(op, axis)
-    if all(isinstance(k, int) for k in known) and sum(known) == shape_of(self)[axis]:
-        return parts(op, self, axis, known)  # type: ignore[arg-type]  # all are numbers
+    if is_static(known) and sum(known) == shape_of(self)[axis]:
+        return parts(op, self, axis, known)
     bounds = [0, *indices, INT64_MAX]
-    return [slice_axis(op, self, axis, a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [slice_axis(op, self, axis, a, b) for a, b in itertools.pairwise(bounds)]
 
 
 def part_sizes(op: OpBuilder, axis: int) -> list[Dim]:
@@ -134,7 +135,7 @@ def part_sizes(op: OpBuilder, axis: int) -> list[Dim]:
 
 
 def parts(op: OpBuilder, x: ir.Value, axis: int, lengths: Sequence[Size]) -> list[ir.Value]:
-    """x split into parts of these lengths, which are numbers where the types of the results say so."""
+    """The tensor split into parts of these lengths; the types of the results make them numbers."""
     known = part_sizes(op, axis)
     if len(known) == 1:
         return [x]
@@ -164,16 +165,16 @@ def slice_scatter(
     end: Size | None = None,
     step: Size = 1,
 ) -> ir.Value:
-    """x with x[start:end:step] = src."""
+    """A copy of x with x[start:end:step] = src."""
     axis = axis_of(dim, rank_of(self))
     start, end = 0 if start is None else start, INT64_MAX if end is None else end
-    src = op.cast(src, op.result.dtype)
+    new = op.cast(src, op.result.dtype)
     if step != 1:
-        return put_rows(op, self, axis, _positions(op, op.size(self, axis), start, end, step), src)
+        return put_rows(op, self, axis, _positions(op, op.size(self, axis), start, end, step), new)
     size = shape_of(src)[axis]
     if size in (0, shape_of(self)[axis]):
-        return self if size == 0 else src
-    return _replace(op, self, axis, start, end, src)
+        return self if size == 0 else new
+    return _replace(op, self, axis, start, end, new)
 
 
 def _positions(op: OpBuilder, size: Size, start: Size, end: Size, step: Size) -> ir.Value:
@@ -186,15 +187,15 @@ def _positions(op: OpBuilder, size: Size, start: Size, end: Size, step: Size) ->
 
 @lowers(aten.select_scatter.default)
 def select_scatter(op: OpBuilder, self: Value, src: Value, dim: int, index: Size) -> ir.Value:
-    """x with x[index] = src along one axis."""
+    """A copy of x with x[index] = src along one axis."""
     axis = axis_of(dim, rank_of(self))
-    src = op.cast(src, op.result.dtype)
+    new = op.cast(src, op.result.dtype)
     if shape_of(self)[axis] == 1:
-        return op.Unsqueeze(src, op.ints([axis]))
+        return op.Unsqueeze(new, op.ints([axis]))
     if axis == 0:
-        return op.ScatterND(self, op.vector([index]), src)
+        return op.ScatterND(self, op.vector([index]), new)
     end = INT64_MAX if index == -1 else add(op, index, 1)
-    return _replace(op, self, axis, index, end, op.Unsqueeze(src, op.ints([axis])))
+    return _replace(op, self, axis, index, end, op.Unsqueeze(new, op.ints([axis])))
 
 
 def _replace(op: OpBuilder, x: ir.Value, axis: int, start: Size, end: Size, src: ir.Value) -> ir.Value:
@@ -206,10 +207,10 @@ def _replace(op: OpBuilder, x: ir.Value, axis: int, start: Size, end: Size, src:
     return op.Concat(*before, src, *after, axis=axis) if before or after else src
 
 
-def put_rows(op: OpBuilder, x: ir.Value, axis: int, index: ir.Value, src: ir.Value, reduction: str = "none") -> ir.Value:
-    """x with x[index[i]] = src[i] along one axis; `index` is a vector."""
+def put_rows(op: OpBuilder, x: ir.Value, axis: int, index: ir.Value, src: ir.Value) -> ir.Value:
+    """A copy of x with x[index[i]] = src[i] along one axis; `index` is a vector."""
     perm = [axis, *(a for a in range(rank_of(x)) if a != axis)]
     back = [perm.index(a) for a in range(rank_of(x))]
     rows = op.Unsqueeze(index, op.ints([-1]))
-    made = op.ScatterND(transposed(op, x, perm), rows, transposed(op, src, perm), reduction=reduction)
+    made = op.ScatterND(transposed(op, x, perm), rows, transposed(op, src, perm))
     return transposed(op, made, back)

@@ -104,7 +104,7 @@ def floor(op: OpBuilder, self: Value) -> ir.Value:
 
 
 @lowers(aten.round.default)
-def round(op: OpBuilder, self: Value) -> ir.Value:  # noqa: A001  the operator's name
+def round(op: OpBuilder, self: Value) -> ir.Value:
     """Rounded to the nearest whole number, halves to the even one, as ONNX Round; integers as they are."""
     return _rounded(op, "Round", self)
 
@@ -138,7 +138,7 @@ def trunc(op: OpBuilder, self: Value) -> ir.Value:
 
 @lowers(aten.frac.default)
 def frac(op: OpBuilder, self: Value) -> ir.Value:
-    """self - trunc(self), which is the remainder of a division by 1 except at infinities (NaN in both)."""
+    """`self - trunc(self)`, which is the remainder of a division by 1 except at infinities (NaN in both)."""
     return emit(op, "Mod", self, operand(op, 1, dtype_of(self)), fmod=1)
 
 
@@ -147,7 +147,7 @@ def frac(op: OpBuilder, self: Value) -> ir.Value:
 
 @lowers(aten.square.default)
 def square(op: OpBuilder, self: Value) -> ir.Value:
-    """self * self."""
+    """`self * self`."""
     if dtype_of(self) == torch.bool:
         self = op.cast(self, op.result.dtype)  # type: ignore[assignment]
     return emit(op, "Mul", self, self)
@@ -315,7 +315,7 @@ def _is_infinite(op: OpBuilder, x: Value, **signs: int) -> ir.Value:
     if dtype not in FLOATS:
         return _constantly(op, x, equal=False)
     # ONNX IsInf takes half precision from opset 20 on; the cast keeps infinities
-    wide = x if dtype in (f32, f64) or op.opset >= 20 else op.cast(x, f32)  # noqa: PLR2004
+    wide = x if dtype in (f32, f64) or op.opset >= 20 else op.cast(x, f32)
     return op.IsInf(wide, **signs)
 
 

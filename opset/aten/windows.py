@@ -38,9 +38,7 @@ def _firsts(op: OpBuilder, length: Size, size: int, step: int) -> torch.Tensor |
     return op.Range(op.constant(0), op.scalar(add(op, length, 1 - size)), op.constant(step))
 
 
-def _places(
-    op: OpBuilder, first: torch.Tensor | ir.Value, offsets: torch.Tensor, *, outer: int
-) -> ir.Value:
+def _places(op: OpBuilder, first: torch.Tensor | ir.Value, offsets: torch.Tensor, *, outer: int) -> ir.Value:
     """first[i] + offsets[j] as a matrix; `first` runs along its axis `outer`."""
     along = offsets.unsqueeze(outer)
     if isinstance(first, torch.Tensor):
@@ -91,7 +89,7 @@ def col2im(
     shapes = op.vector(output_size), op.vector(kernel_size)
     attributes = {"dilations": dilation, "pads": [up, left, up, left], "strides": stride}
     x = self if rank_of(self) == _COLUMNS else op.Unsqueeze(self, op.ints([0]))
-    # ONNX Runtime 1.32 has Col2Im for float32 only; sums of halves are made in float32, as PyTorch makes them.
+    # ONNX Runtime 1.32 has Col2Im for float32 only, in which PyTorch adds halves too.
     wider = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
     made = through(op, lambda v: op.Col2Im(v, *shapes, **attributes), x, wider)
     return made if rank_of(self) == _COLUMNS else op.Squeeze(made, op.ints([0]))

@@ -51,7 +51,7 @@ class Case:
     def __str__(self) -> str:
         """`aten.cat.default-an_empty_part_keeps_its_axis`: the name of its test."""
         name = str(self.target)
-        if not isinstance(self.target, torch._ops.OpOverload):  # noqa: SLF001  torch has no public name
+        if not isinstance(self.target, torch._ops.OpOverload):
             name = getattr(self.target, "__name__", type(self.target).__name__)
         return f"{name}-{re.sub(r'[^A-Za-z0-9.+=*/<>-]+', '_', self.why).strip('_')}"
 
@@ -74,7 +74,9 @@ def normal(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(shape, generator=_RANDOM).to(dtype)
 
 
-def uniform(*shape: int, low: float = 0.0, high: float = 1.0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def uniform(
+    *shape: int, low: float = 0.0, high: float = 1.0, dtype: torch.dtype = torch.float32
+) -> torch.Tensor:
     """Values spread evenly over [low, high)."""
     return (torch.rand(shape, generator=_RANDOM) * (high - low) + low).to(dtype)
 
@@ -86,7 +88,7 @@ def ints(*shape: int, low: int = -9, high: int = 10, dtype: torch.dtype = torch.
 
 def bools(*shape: int) -> torch.Tensor:
     """True and False, evenly."""
-    return torch.rand(shape, generator=_RANDOM) < 0.5  # noqa: PLR2004
+    return torch.rand(shape, generator=_RANDOM) < 0.5
 
 
 def values(*numbers: float | bool, dtype: torch.dtype = torch.float32) -> torch.Tensor:

@@ -54,10 +54,20 @@ def _functions() -> Iterator[Case]:
         # torch.gelu makes NaN of infinity where its vectorised kernel runs
         special = SPECIAL[~SPECIAL.isinf()] if target is aten.gelu.default else SPECIAL
         yield Case(target, (special, *args), kwargs, why=f"{options}: special values", opsets=opsets)
-        yield Case(target, (normal(9, dtype=HALF) * 3, *args), kwargs, why=f"{options}: half precision", opsets=opsets)
-        yield Case(target, (normal(9, dtype=BF16) * 3, *args), kwargs, why=f"{options}: bfloat16", opsets=opsets)
+        yield Case(
+            target,
+            (normal(9, dtype=HALF) * 3, *args),
+            kwargs,
+            why=f"{options}: half precision",
+            opsets=opsets,
+        )
+        yield Case(
+            target, (normal(9, dtype=BF16) * 3, *args), kwargs, why=f"{options}: bfloat16", opsets=opsets
+        )
         gap = None if double else "onnxruntime"
-        yield Case(target, (normal(9, dtype=DOUBLE), *args), kwargs, why=f"{options}: double precision", gap=gap)
+        yield Case(
+            target, (normal(9, dtype=DOUBLE), *args), kwargs, why=f"{options}: double precision", gap=gap
+        )
         yield Case(target, (torch.tensor(-0.7), *args), kwargs, why=f"{options}: no axes")
 
 
@@ -66,7 +76,9 @@ def _softmaxes() -> Iterator[Case]:
         yield Case(packet.int, (normal(2, 3, 4), -1), why="the last axis")
         yield Case(packet.int, (normal(2, 3, 4), 1), why="an inner axis")
         yield Case(packet.int, (normal(2, 3), 0), {"dtype": torch.float64}, why="a wider dtype")
-        yield Case(packet.int, (normal(2, 3, dtype=HALF), -1), {"dtype": torch.float32}, why="from half precision")
+        yield Case(
+            packet.int, (normal(2, 3, dtype=HALF), -1), {"dtype": torch.float32}, why="from half precision"
+        )
         yield Case(packet.int, (normal(2, 3, dtype=HALF), -1), why="half precision")
         yield Case(packet.int, (normal(2, 3, dtype=BF16), -1), why="bfloat16")
         yield Case(packet.int, (ints(2, 3), -1, torch.float32), why="from integers")
@@ -74,9 +86,9 @@ def _softmaxes() -> Iterator[Case]:
         yield Case(packet.int, (normal(0, 3), 1), why="empty")
         yield Case(packet.int, (values(-math.inf, 1.0, 2.0), 0), why="minus infinity")
         yield Case(packet.int, (values(-math.inf, -math.inf), 0), why="only minus infinity: NaN")
-    for packet in (aten._softmax, aten._log_softmax):  # noqa: SLF001  the operators' names
+    for packet in (aten._softmax, aten._log_softmax):
         yield Case(packet.default, (normal(2, 3), 1, False), why="the core operator")
-    yield Case(aten._safe_softmax.default, (values(-math.inf, -math.inf), 0), why="by decomposition: zeros")  # noqa: SLF001
+    yield Case(aten._safe_softmax.default, (values(-math.inf, -math.inf), 0), why="by decomposition: zeros")
 
 
 OTHERS = (
@@ -91,9 +103,11 @@ OTHERS = (
     Case(aten.prelu.default, (normal(2, 3), uniform(3)), why="a matrix"),
     Case(aten.prelu.default, (normal(3), uniform(1)), why="a vector"),
     Case(aten.prelu.default, (torch.tensor(-1.0), uniform(1)), why="no axes"),
-    Case(aten.prelu.default, (normal(2, 3, 4, dtype=DOUBLE), uniform(3, dtype=DOUBLE)), why="double precision"),
+    Case(
+        aten.prelu.default, (normal(2, 3, 4, dtype=DOUBLE), uniform(3, dtype=DOUBLE)), why="double precision"
+    ),
     Case(aten.prelu.default, (normal(2, 3, 4, dtype=HALF), uniform(3, dtype=HALF)), why="half precision"),
-    Case(aten._prelu_kernel.default, (normal(2, 3, 4), uniform(3, 1)), why="the core operator"),  # noqa: SLF001
+    Case(aten._prelu_kernel.default, (normal(2, 3, 4), uniform(3, 1)), why="the core operator"),
     Case(aten.glu.default, (normal(2, 6),), why="the last axis", dynamic={0: (0,)}),
     Case(aten.glu.default, (normal(2, 6, 3), 1), why="an inner axis", dynamic={0: (0, 2)}),
     Case(aten.rrelu.default, (normal(2, 3),), why="in evaluation"),

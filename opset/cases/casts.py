@@ -32,30 +32,42 @@ def _casts() -> Iterator[Case]:
     for dtype in DTYPES:
         name = str(dtype).removeprefix("torch.")
         kwargs = {"dtype": dtype}
-        yield Case(aten._to_copy.default, (FRACTIONS,), kwargs, why=f"fractions to {name}")  # noqa: SLF001
-        yield Case(aten._to_copy.default, (ints(9, low=0, high=99),), kwargs, why=f"integers to {name}")  # noqa: SLF001
-        yield Case(aten._to_copy.default, (bools(9),), kwargs, why=f"bools to {name}")  # noqa: SLF001
+        yield Case(aten._to_copy.default, (FRACTIONS,), kwargs, why=f"fractions to {name}")
+        yield Case(aten._to_copy.default, (ints(9, low=0, high=99),), kwargs, why=f"integers to {name}")
+        yield Case(aten._to_copy.default, (bools(9),), kwargs, why=f"bools to {name}")
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int64):
         name = str(dtype).removeprefix("torch.")
         kwargs = {"dtype": dtype}
-        yield Case(aten._to_copy.default, (OUT_OF_RANGE,), kwargs, why=f"out of range to {name}")  # noqa: SLF001
-        yield Case(aten._to_copy.default, (ints(9, low=-999, high=999),), kwargs, why=f"integers wrap to {name}")  # noqa: SLF001
+        yield Case(aten._to_copy.default, (OUT_OF_RANGE,), kwargs, why=f"out of range to {name}")
+        yield Case(
+            aten._to_copy.default, (ints(9, low=-999, high=999),), kwargs, why=f"integers wrap to {name}"
+        )
     for source in DTYPES:
         name = str(source).removeprefix("torch.")
-        yield Case(aten._to_copy.default, (ints(9, low=0, high=9).to(source),), {"dtype": torch.float32}, why=f"from {name}")  # noqa: SLF001
+        yield Case(
+            aten._to_copy.default,
+            (ints(9, low=0, high=9).to(source),),
+            {"dtype": torch.float32},
+            why=f"from {name}",
+        )
 
 
 OTHERS = (
-    Case(aten._to_copy.default, (values(math.nan, 0.0),), {"dtype": torch.bool}, why="NaN is true"),  # noqa: SLF001
-    Case(aten._to_copy.default, (values(1e6, -1e6, 1e-9),), {"dtype": torch.float16}, why="overflow is infinite"),  # noqa: SLF001
-    Case(aten._to_copy.default, (normal(2, 3),), why="no dtype"),  # noqa: SLF001
+    Case(aten._to_copy.default, (values(math.nan, 0.0),), {"dtype": torch.bool}, why="NaN is true"),
+    Case(
+        aten._to_copy.default,
+        (values(1e6, -1e6, 1e-9),),
+        {"dtype": torch.float16},
+        why="overflow is infinite",
+    ),
+    Case(aten._to_copy.default, (normal(2, 3),), why="no dtype"),
     Case(aten.to.dtype, (normal(2, 3), torch.float16), why="the method"),
     Case(aten.to.dtype, (normal(2, 3), torch.float32), why="the method, its own dtype"),
     Case(aten.to.dtype_layout, (normal(2, 3),), {"dtype": torch.int32}, why="the method with layout"),
     Case(aten.to.device, (normal(2, 3), torch.device("cpu"), torch.int64), why="the method with device"),
     Case(aten.to.other, (normal(2, 3), ints(2)), why="another tensor's dtype"),
     Case(aten.type_as.default, (normal(2, 3), ints(2)), why="another tensor's dtype"),
-    Case(aten._cast_Float.default, (ints(2, 3),), why="an old name"),  # noqa: SLF001
+    Case(aten._cast_Float.default, (ints(2, 3),), why="an old name"),
     Case(prims.convert_element_type.default, (normal(2, 3), torch.int32), why="as decompositions write it"),
     Case(aten.clone.default, (normal(2, 3),), {"memory_format": torch.contiguous_format}, why="a copy"),
     Case(aten.contiguous.default, (normal(2, 3),), why="a copy in order"),

@@ -26,9 +26,15 @@ def _comparisons() -> Iterator[Case]:
         yield Case(packet.Tensor, (ints(2, 3), ints(3)), why="integers")
         yield Case(packet.Tensor, (ints(9), normal(9)), why="integers and floats")
         yield Case(packet.Tensor, (bools(9), bools(9)), why="bools")
-        yield Case(packet.Tensor, (ints(9, dtype=torch.int16), ints(9, dtype=torch.uint8, low=0)), why="two widths")
-        yield Case(packet.Tensor, (normal(9, dtype=torch.bfloat16), normal(9, dtype=torch.bfloat16)), why="bfloat16")
-        yield Case(packet.Tensor, (normal(9, dtype=torch.float16), normal(9)), why="half precision and float32")
+        yield Case(
+            packet.Tensor, (ints(9, dtype=torch.int16), ints(9, dtype=torch.uint8, low=0)), why="two widths"
+        )
+        yield Case(
+            packet.Tensor, (normal(9, dtype=torch.bfloat16), normal(9, dtype=torch.bfloat16)), why="bfloat16"
+        )
+        yield Case(
+            packet.Tensor, (normal(9, dtype=torch.float16), normal(9)), why="half precision and float32"
+        )
         yield Case(packet.Tensor, (torch.tensor(1.0), torch.tensor(2.0)), why="no axes")
         yield Case(packet.Scalar, (ints(9), 2), why="a number")
         yield Case(packet.Scalar, (ints(9), 2.5), why="integers and a float")
@@ -42,7 +48,7 @@ def _comparisons() -> Iterator[Case]:
 def _logic() -> Iterator[Case]:
     for packet in LOGIC:
         yield Case(packet.default, (bools(2, 9), bools(9)), why="bools")
-        yield Case(packet.default, (ints(9, low=-1, high=2), values(*range(9)) > 4), why="integers and bools")  # noqa: PLR2004
+        yield Case(packet.default, (ints(9, low=-1, high=2), values(*range(9)) > 4), why="integers and bools")
         yield Case(packet.default, (A, B), why="floats, NaN is true")
     yield Case(aten.logical_not.default, (bools(9),), why="bools")
     yield Case(aten.logical_not.default, (ints(9, low=-1, high=2),), why="integers")

@@ -41,7 +41,9 @@ SUMS = (
     Case(aten.add.Tensor, (ints(2, 3), ints(2, 3)), {"alpha": -2}, why="integer alpha"),
     Case(aten.add.Tensor, (ints(2, 3), 2.5), why="integers and a float make floats"),
     Case(aten.add.Tensor, (ints(2, 3), normal(2, 3)), why="integers and floats"),
-    Case(aten.add.Tensor, (normal(2, 3), _scalar(2.0, DOUBLE)), why="a double without axes stays below floats"),
+    Case(
+        aten.add.Tensor, (normal(2, 3), _scalar(2.0, DOUBLE)), why="a double without axes stays below floats"
+    ),
     Case(aten.add.Tensor, (ints(3, dtype=torch.uint8, low=0), ints(3)), why="uint8 and int64"),
     Case(aten.add.Tensor, (ints(4, low=100, high=128, dtype=torch.int8), 100), why="int8 wraps around"),
     Case(aten.add.Tensor, (ints(4, low=0, high=99, dtype=torch.uint8), 300), why="a number that wraps"),
@@ -103,13 +105,21 @@ QUOTIENTS = (
     Case(aten.div.Tensor_mode, (normal(9) * 9, normal(9)), {"rounding_mode": "floor"}, why="floats, floor"),
     Case(aten.div.Tensor_mode, (normal(9) * 9, normal(9)), {"rounding_mode": None}, why="floats, None"),
     Case(aten.div.Tensor_mode, (ints(9), ints(9, low=1)), {"rounding_mode": None}, why="integers, None"),
-    Case(aten.div.Tensor_mode, (ints(40), ints(40, low=1)), {"rounding_mode": "trunc"}, why="integers, trunc"),
-    Case(aten.div.Tensor_mode, (ints(40), ints(40, high=0)), {"rounding_mode": "floor"}, why="integers, floor"),
-    Case(aten.div.Tensor_mode, (ints(40), ints(40, low=1)), {"rounding_mode": "floor"}, why="positive divisors"),
+    Case(
+        aten.div.Tensor_mode, (ints(40), ints(40, low=1)), {"rounding_mode": "trunc"}, why="integers, trunc"
+    ),
+    Case(
+        aten.div.Tensor_mode, (ints(40), ints(40, high=0)), {"rounding_mode": "floor"}, why="integers, floor"
+    ),
+    Case(
+        aten.div.Tensor_mode, (ints(40), ints(40, low=1)), {"rounding_mode": "floor"}, why="positive divisors"
+    ),
     Case(aten.div.Scalar_mode, (ints(20), -3), {"rounding_mode": "floor"}, why="a negative number"),
     Case(aten.div.Scalar_mode, (normal(9) * 9, 0.5), {"rounding_mode": "floor"}, why="a power of two"),
     Case(aten.div.Scalar_mode, (normal(9) * 9, 0.3), {"rounding_mode": "trunc"}, why="floats and a number"),
-    Case(aten.div.Tensor_mode, (normal(9, dtype=HALF), 0.3), {"rounding_mode": "floor"}, why="half precision"),
+    Case(
+        aten.div.Tensor_mode, (normal(9, dtype=HALF), 0.3), {"rounding_mode": "floor"}, why="half precision"
+    ),
     Case(aten.floor_divide.default, (ints(20), ints(20, low=1)), why="integers"),
     Case(
         aten.floor_divide.default,
@@ -121,7 +131,11 @@ QUOTIENTS = (
         (values(-(2**63), 2**63 - 1, -(2**63) + 1, dtype=torch.int64), values(3, -3, 7, dtype=torch.int64)),
         why="the ends of int64",
     ),
-    Case(aten.floor_divide.default, (values(-(2**63), 5, -1, dtype=torch.int64), 3), why="the end, and a number"),
+    Case(
+        aten.floor_divide.default,
+        (values(-(2**63), 5, -1, dtype=torch.int64), 3),
+        why="the end, and a number",
+    ),
     Case(aten.floor_divide.default, (ints(9, low=0, high=255, dtype=torch.uint8), 7), why="uint8"),
     Case(
         aten.floor_divide.default,
@@ -129,12 +143,17 @@ QUOTIENTS = (
         why="quotients that round up to a whole number, and special values",
     ),
     Case(aten.floor_divide.default, (values(1.0, -1.0, 3.0, NAN, 0.7), 0.1), why="a number, exactly"),
-    Case(aten.floor_divide.default, (values(1.0, -1.0, 3.0, NAN, 0.7), -0.1), why="a negative number, exactly"),
+    Case(
+        aten.floor_divide.default, (values(1.0, -1.0, 3.0, NAN, 0.7), -0.1), why="a negative number, exactly"
+    ),
     Case(aten.remainder.Tensor, (ints(40), ints(40, high=0)), why="integers"),
     Case(aten.remainder.Tensor, (normal(40) * 9, normal(40)), why="floats"),
     Case(
         aten.remainder.Tensor,
-        (values(5.0, -5.0, INF, 1.0, -1.0, 1.0, 0.0, -1e-20), values(-3.0, 3.0, 2.0, INF, INF, 0.0, 1.0, 1.0)),
+        (
+            values(5.0, -5.0, INF, 1.0, -1.0, 1.0, 0.0, -1e-20),
+            values(-3.0, 3.0, 2.0, INF, INF, 0.0, 1.0, 1.0),
+        ),
         why="special values",
     ),
     Case(aten.remainder.Scalar, (normal(20) * 9, 2.5), why="a positive number"),
@@ -223,20 +242,29 @@ CHOICES = (
     Case(aten.masked_fill.Scalar, (bools(2, 3), bools(2, 3), True), why="bools"),
     Case(aten.masked_fill.Scalar, (ints(2, 3), bools(2, 3), 7), why="integers"),
     Case(aten.masked_fill.Tensor, (normal(2, 3), bools(2, 3), _scalar(3.0)), why="a tensor without axes"),
-    Case(aten.masked_fill.Tensor, (normal(2, 3, dtype=HALF), bools(2, 3), _scalar(3.0)), why="of another dtype"),
+    Case(
+        aten.masked_fill.Tensor, (normal(2, 3, dtype=HALF), bools(2, 3), _scalar(3.0)), why="of another dtype"
+    ),
 )
 
 OTHERS = (
     Case(aten.atan2.default, (normal(20), normal(20)), why="all quadrants"),
     Case(
         aten.atan2.default,
-        (values(0, 0, 1, -1, INF, -INF, INF, -INF, NAN, 1, 1), values(1, -1, 0, 0, INF, INF, -INF, -INF, 1, INF, -INF)),
+        (
+            values(0, 0, 1, -1, INF, -INF, INF, -INF, NAN, 1, 1),
+            values(1, -1, 0, 0, INF, INF, -INF, -INF, 1, INF, -INF),
+        ),
         why="axes and infinities",
     ),
     Case(aten.atan2.default, (values(0.0), values(0.0)), why="the origin"),
     Case(aten.atan2.default, (ints(9), ints(9)), why="integers make floats"),
     Case(aten.hypot.default, (normal(9), normal(9)), why="plain"),
-    Case(aten.hypot.default, (values(3e30, 0, INF, 1e-30, NAN), values(4e30, 0, 1, 1e-30, 1)), why="large and small"),
+    Case(
+        aten.hypot.default,
+        (values(3e30, 0, INF, 1e-30, NAN), values(4e30, 0, 1, 1e-30, 1)),
+        why="large and small",
+    ),
     Case(aten.copysign.Tensor, (normal(9), normal(9)), why="plain"),
     Case(aten.copysign.Tensor, (values(1, 2, 3, 4), values(0.0, -0.0, INF, -INF)), why="signs of zeros"),
     Case(aten.copysign.Scalar, (normal(9), -2.0), why="a number"),
@@ -246,7 +274,11 @@ OTHERS = (
     Case(aten.xlogy.Scalar_Self, (2.0, uniform(9)), why="a number first"),
     Case(aten.xlogy.Scalar_Other, (normal(9), 2.0), why="a number second"),
     Case(aten.logaddexp.default, (normal(9), normal(9)), why="plain"),
-    Case(aten.logaddexp.default, (values(INF, -INF, -INF, 100, NAN), values(INF, -INF, 1, 101, 1)), why="infinities"),
+    Case(
+        aten.logaddexp.default,
+        (values(INF, -INF, -INF, 100, NAN), values(INF, -INF, 1, 101, 1)),
+        why="infinities",
+    ),
     Case(aten.logaddexp2.default, (normal(9), normal(9)), why="plain"),
     Case(aten.ldexp.Tensor, (normal(9), ints(9)), why="by decomposition"),
     Case(aten.dist.default, (normal(2, 3), normal(2, 3), 2.0), why="by decomposition"),

@@ -26,19 +26,41 @@ CONSTANT = (
     Case(aten.pad.default, (normal(2, 3), [1, 2]), why="the default mode"),
     Case(aten.pad.default, (normal(2, 3), [1, 2], "constant", 2.0), why="a value"),
     Case(lambda x: torch.nn.functional.pad(x, (0, 4 - x.shape[1])), (normal(2, 3),), why="pad to a size"),
-    Case(lambda x: torch.nn.functional.pad(x, (0, -x.shape[1] % 4)), (normal(2, 6),), why="pad to a multiple"),
+    Case(
+        lambda x: torch.nn.functional.pad(x, (0, -x.shape[1] % 4)), (normal(2, 6),), why="pad to a multiple"
+    ),
 )
 
 MODES = (
+    Case(aten.pad.default, (normal(1, 2, 4), [-1, 3], "reflect"), why="mirrored up to what is cut", dynamic=False),
+    Case(aten.pad.default, (normal(1, 2, 2), [1, -2], "replicate"), why="all is cut but the border", dynamic=False),
     Case(aten.pad.default, (normal(2, 3, 4), [1, 2], "reflect"), why="mirrored"),
     Case(aten.pad.default, (normal(2, 3, 4, 5), [1, 2, 2, 1], "reflect"), why="mirrored in two axes"),
-    Case(aten.pad.default, (normal(2, 3, 4), [4, 5], "replicate"), why="the border repeated, beyond the size"),
+    Case(
+        aten.pad.default, (normal(2, 3, 4), [4, 5], "replicate"), why="the border repeated, beyond the size"
+    ),
     Case(aten.pad.default, (normal(2, 3, 4), [-1, 2], "replicate"), why="one side is cut, one repeated"),
     Case(aten.pad.default, (normal(2, 3, 4), [-1, -1], "replicate"), why="both sides are cut"),
     Case(aten.pad.default, (normal(2, 3, 5), [-1, 2], "reflect"), why="one side is cut, one mirrored"),
-    Case(aten.pad.default, (normal(2, 3, 4), [1, 2], "circular"), why="continued from the other end", opsets=(23, 18)),
-    Case(aten.pad.default, (normal(2, 3, 4), [4, 4], "circular"), why="continued by the whole", opsets=(23, 18), dynamic={0: (0,)}),
-    Case(aten.pad.default, (normal(2, 3, 4, 5), [1, 2, -1, 1], "circular"), why="continued in two axes, one cut", opsets=(23, 18)),
+    Case(
+        aten.pad.default,
+        (normal(2, 3, 4), [1, 2], "circular"),
+        why="continued from the other end",
+        opsets=(23, 18),
+    ),
+    Case(
+        aten.pad.default,
+        (normal(2, 3, 4), [4, 4], "circular"),
+        why="continued by the whole",
+        opsets=(23, 18),
+        dynamic={0: (0,)},
+    ),
+    Case(
+        aten.pad.default,
+        (normal(2, 3, 4, 5), [1, 2, -1, 1], "circular"),
+        why="continued in two axes, one cut",
+        opsets=(23, 18),
+    ),
     Case(aten.reflection_pad1d.default, (normal(3, 4), [1, 2]), why="one example"),
     Case(aten.reflection_pad2d.default, (normal(2, 3, 4, 5), [1, 2, 3, 0]), why="images"),
     Case(aten.reflection_pad3d.default, (normal(1, 2, 3, 4, 5), [1, 2, 1, 0, 1, 1]), why="volumes"),

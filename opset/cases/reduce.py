@@ -17,7 +17,13 @@ NAN, INF = math.nan, math.inf
 
 def _shapes() -> Iterator[Case]:
     """Axes and keepdim, for every operator with a list of axes."""
-    for target in (aten.sum.dim_IntList, aten.mean.dim, aten.amax.default, aten.amin.default, aten.logsumexp.default):
+    for target in (
+        aten.sum.dim_IntList,
+        aten.mean.dim,
+        aten.amax.default,
+        aten.amin.default,
+        aten.logsumexp.default,
+    ):
         yield Case(target, (normal(2, 3, 4), [1]), why="one axis")
         yield Case(target, (normal(2, 3, 4), [-1, 0]), why="two axes in any order")
         yield Case(target, (normal(2, 3, 4), [1, 2], True), why="keepdim")
@@ -43,7 +49,7 @@ SUMS = (
     Case(aten.sum.dim_IntList, (bools(2, 3), [1], True), {"dtype": torch.float32}, why="bools with a dtype"),
     Case(aten.nansum.default, (values(1, NAN, 2),), why="NaN is 0"),
     Case(aten.nansum.default, (ints(2, 3), [1]), why="integers"),
-    Case(aten.nanmean.default, (values(1, NAN, 2),), why="by decomposition"),
+    Case(aten.nanmean.default, (values(1, NAN, 2),), why="of what is not NaN"),
     Case(aten.mean.default, (normal(2, 3),), why="all"),
     Case(aten.mean.default, (ints(2, 3),), {"dtype": torch.float32}, why="integers with a dtype"),
     Case(aten.mean.default, (normal(0),), why="of nothing is NaN"),
@@ -58,7 +64,6 @@ SUMS = (
     Case(aten.prod.dim_int, (normal(2, 3, dtype=HALF), 1), {"dtype": torch.float32}, why="a dtype"),
     Case(aten.count_nonzero.default, (ints(3, 4, low=-1, high=2),), why="all"),
     Case(aten.count_nonzero.dim_IntList, (values(0.0, NAN, 2.0), [0]), why="NaN counts"),
-    Case(aten.trace.default, (normal(3, 3),), why="by decomposition"),
 )
 
 
@@ -69,7 +74,7 @@ def _questions() -> Iterator[Case]:
             yield Case(packet.dim, (bools(4, 3), 1), why=f"an axis, opset {opset}", opsets=(opset,))
             yield Case(packet.dim, (bools(4, 0), 1), why=f"an empty axis, opset {opset}", opsets=(opset,))
         yield Case(packet.default, (bools(0),), why="nothing")
-        yield Case(packet.default, (torch.tensor(True),), why="no axes")  # noqa: FBT003
+        yield Case(packet.default, (torch.tensor(True),), why="no axes")
         yield Case(packet.default, (normal(3),), why="floats")
         yield Case(packet.default, (values(0.0, NAN),), why="NaN is true")
         yield Case(packet.default, (ints(3, low=0, dtype=torch.uint8),), why="uint8 stays")
@@ -119,7 +124,9 @@ def _extremes() -> Iterator[Case]:
 def _moments() -> Iterator[Case]:
     for packet in (aten.var, aten.std, aten.var_mean, aten.std_mean):
         yield Case(packet.correction, (normal(2, 3, 4), [1, 2]), why="one less by default")
-        yield Case(packet.correction, (normal(2, 3, 4), [-1]), {"correction": 0, "keepdim": True}, why="biased")
+        yield Case(
+            packet.correction, (normal(2, 3, 4), [-1]), {"correction": 0, "keepdim": True}, why="biased"
+        )
         yield Case(packet.correction, (normal(2, 3),), {"correction": 0.5}, why="a fraction, all axes")
         yield Case(packet.correction, (normal(2, 3), [1]), {"correction": 2}, why="two less")
         yield Case(packet.correction, (normal(2, 1), [1]), why="of one element is NaN")
@@ -141,18 +148,35 @@ def _norms() -> Iterator[Case]:
     yield Case(aten.norm.ScalarOpt_dim, (normal(2, 3), None, [0]), why="None is 2")
     yield Case(aten.norm.ScalarOpt_dtype, (normal(2, 3), 2), {"dtype": DOUBLE}, why="a dtype")
     yield Case(aten.linalg_vector_norm.default, (normal(2, 9, dtype=HALF), 3, [1]), why="half precision")
-    yield Case(aten.linalg_vector_norm.default, (normal(2, 9, dtype=HALF), 2), {"dtype": torch.float32}, why="a dtype")
+    yield Case(
+        aten.linalg_vector_norm.default,
+        (normal(2, 9, dtype=HALF), 2),
+        {"dtype": torch.float32},
+        why="a dtype",
+    )
     yield Case(aten.linalg_vector_norm.default, (torch.tensor(-2.0),), why="no axes")
-    yield Case(aten.frobenius_norm.dim, (normal(2, 3, 4), [1, 2]), why="by decomposition")
-    for ord in ("fro", 1, INF, -1):  # noqa: A001  the argument's name
+    yield Case(aten.frobenius_norm.dim, (normal(2, 3, 4), [1, 2]), why="two axes")
+    for ord in ("fro", 1, INF, -1):
         target = aten.linalg_matrix_norm.str_ord if isinstance(ord, str) else aten.linalg_matrix_norm.default
-        yield Case(target, (normal(2, 3, 4), ord, [-2, -1]), why=f"{ord}, by decomposition")
-    yield Case(aten.linalg_norm.default, (normal(2, 3),), why="by decomposition")
-    yield Case(aten.linalg_norm.default, (normal(2, 3), None, [1]), why="an axis, by decomposition")
+        # torch fixes all sizes but those of the axes themselves
+        yield Case(target, (normal(2, 3, 4), ord, [-2, -1]), why=f"{ord}", dynamic=False)
+        yield Case(target, (normal(2, 3, 4), ord, [2, 0], True), why=f"{ord}, other axes", dynamic=False)
+    yield Case(
+        aten.linalg_matrix_norm.default, (normal(3, 4), 2), why="singular values", gap="never", dynamic=False
+    )
+    yield Case(aten.linalg_norm.default, (normal(2, 3),), why="all")
+    yield Case(aten.linalg_norm.default, (normal(2, 3), None, [1]), why="an axis")
+    yield Case(aten.linalg_norm.default, (normal(2, 3), 1, [1]), why="1, an axis")
+    yield Case(aten.linalg_norm.default, (normal(2, 3), 1), why="1, a matrix", dynamic=False)
+    yield Case(aten.linalg_norm.ord_str, (normal(2, 3), "fro"), why="a matrix")
 
 
 LOGARITHMS = (
-    Case(aten.logsumexp.default, (torch.tensor([[1000.0, 1000.0], [-INF, -INF], [INF, 1]]), [1]), why="large and infinite"),
+    Case(
+        aten.logsumexp.default,
+        (torch.tensor([[1000.0, 1000.0], [-INF, -INF], [INF, 1]]), [1]),
+        why="large and infinite",
+    ),
     Case(aten.logsumexp.default, (ints(2, 3), [1]), why="integers make floats"),
 )
 

@@ -15,7 +15,9 @@ def _parameters() -> Iterator[object]:
     """One test for each family, case, opset and kind of sizes; `gap` cases must fail, but never by wrong values."""
     for family, cases in families().items():
         for case in cases:
-            marks = [pytest.mark.xfail(reason=case.gap, raises=_failures(case), strict=True)] if case.gap else []
+            marks = (
+                [pytest.mark.xfail(reason=case.gap, raises=_failures(case), strict=True)] if case.gap else []
+            )
             for opset in case.opsets:
                 for sizes in ("static", "dynamic") if case.dynamic else ("static",):
                     version = "" if opset == Case.opsets[0] else f"-opset{opset}"
