@@ -10,14 +10,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-export OMP_NUM_THREADS ?= 1
-export TOKENIZERS_PARALLELISM := false
-
-.PHONY: demo test check models bench clean environment
+.PHONY: demo test check bench clean environment
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
+test: export OMP_NUM_THREADS ?= 1
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

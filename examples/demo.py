@@ -1,4 +1,4 @@
-"""AlexNet through every stage of the compiler: captured, rewritten, lowered, run, and checked against eager PyTorch.
+"""AlexNet through every stage of the compiler, then in ONNX Runtime against eager PyTorch.
 
 Run with `make demo`. The weights are random, nothing is downloaded.
 """
@@ -6,6 +6,8 @@ Run with `make demo`. The weights are random, nothing is downloaded.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -14,6 +16,8 @@ import torchvision
 import fx2onnx
 from fx2onnx.passes import default_pipeline
 
+MODEL = Path(__file__).parent.parent / "build" / "alexnet.onnx"
+
 
 def main() -> None:
     """Go through the stages one by one and print what each makes."""
@@ -21,33 +25,41 @@ def main() -> None:
     model = torchvision.models.alexnet(weights=None).eval()
     image = torch.randn(2, 3, 224, 224)
 
-    start = time.perf_counter()
-    graph = fx2onnx.capture(model, (image,), dynamic_shapes={"x": {0: "batch"}})
-    say("capture", f"{calls(graph)} ATen calls", start)
+    with stage("capture"):
+        graph = fx2onnx.capture(model, (image,), dynamic_shapes={"x": {0: "batch"}})
+    print(f"    {calls(graph)} ATen calls, {len(graph.state)} weights")
 
-    start = time.perf_counter()
-    graph = default_pipeline()(graph)
-    say("passes", f"{calls(graph)} calls, {len(graph.state)} tensors of state", start)
-    print(indented(str(graph)))
+    with stage("passes"):
+        graph = default_pipeline()(graph)
+    print(f"    {calls(graph)} calls in {len(list(graph.graphs()))} graphs, among them")
+    print(excerpt(str(graph)))
 
-    start = time.perf_counter()
-    program = fx2onnx.lower(graph)
-    say("lower", f"{program.model.graph.num_nodes()} ONNX nodes, opset {program.model.opset_imports['']}", start)
+    with stage("lower"):
+        program = fx2onnx.lower(graph)
+    functions = ", ".join(name for _, name, _ in program.model.functions)
+    print(f"    opset {fx2onnx.DEFAULT_OPSET}, functions: {functions}")
 
-    path = Path("build/alexnet.onnx")
-    path.parent.mkdir(exist_ok=True)
-    start = time.perf_counter()
-    program.save(path)
-    say("save", f"{path.stat().st_size / 1e6:.0f} MB", start)
+    MODEL.parent.mkdir(exist_ok=True)
+    with stage("save"):
+        program.save(MODEL)
+    print(f"    {MODEL.stat().st_size / 1e6:.0f} MB")
 
-    start = time.perf_counter()
-    program = fx2onnx.export(model, (image,), dynamic_shapes={"x": {0: "batch"}})
-    say("export", "all of the above in one call", start)
-    print(program.report())
+    with stage("verify"):
+        program.source = model
+        reports = [
+            program.verify((torch.randn(batch, 3, 224, 224),), other_sizes=False) for batch in (1, 2, 5)
+        ]
+    for report in reports:
+        print(f"    {report}")
+    print(f"\n{program.report()}\n{MODEL}")
 
-    print("\nONNX Runtime against eager PyTorch:")
-    print(indented(str(program.verify())))
-    print(f"\nthe model: {path.resolve()}")
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Print a stage's name and how long it took."""
+    start = time.perf_counter()
+    yield
+    print(f"{name} {time.perf_counter() - start:.2f} s")
 
 
 def calls(graph: fx2onnx.TypedGraph) -> int:
@@ -55,17 +67,10 @@ def calls(graph: fx2onnx.TypedGraph) -> int:
     return sum(node.op.startswith("call") for module in graph.graphs() for node in module.graph.nodes)
 
 
-def say(stage: str, what: str, start: float) -> None:
-    """One line for a stage."""
-    print(f"{stage:8} {time.perf_counter() - start:6.2f} s   {what}")
-
-
-def indented(text: str) -> str:
-    """A text moved to the right, long ones shortened in the middle."""
-    lines = text.splitlines()
-    if len(lines) > 40:
-        lines = [*lines[:20], f"… {len(lines) - 30} more lines …", *lines[-10:]]
-    return "\n".join(f"    {line}" for line in lines)
+def excerpt(text: str) -> str:
+    """The first lines of a graph's text, cut to a terminal's width."""
+    shown = [line if len(line) <= 100 else f"{line[:99]}…" for line in text.splitlines()]
+    return "\n".join(f"    {line}" for line in [*shown[:8], "…"])
 
 
 if __name__ == "__main__":

@@ -1,30 +1,32 @@
 """The command line: `fx2onnx export | verify | ops`.
 
-    fx2onnx export torchvision.models:resnet50 --input "x: float32[batch=2, 3, 224, 224]" -o resnet50.onnx --verify
+    fx2onnx export torchvision.models:resnet50 --input "x: float32[batch=2, 3, 224, 224]" -o resnet50.onnx
 
-A model is named `package.module:name` or `file.py:name`; the name stands for an nn.Module, an nn.Module class or
-a function that needs no arguments and returns one (both are called), or a function of tensors.
+How models are named: `fx2onnx.named_model`; how inputs are written: `fx2onnx.input_text`.
+Results go to standard output, the stages and all messages to standard error.
 Exit status: 0 done, 1 the export or the check failed, 2 wrong usage.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import inspect
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import fx2onnx
+from fx2onnx import model_check
 from fx2onnx.errors import ExportInputError, Fx2OnnxError
-from fx2onnx.input_text import InputText, parse_input
+from fx2onnx.input_text import example_sizes, parse_inputs
+from fx2onnx.named_model import load, parameters, parse_arguments
 from fx2onnx.opset import RULES
+from fx2onnx.passes import default_pipeline
 from fx2onnx.progress import Progress
 
 
@@ -38,20 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.command(options))
     except UsageError as error:
-        return _fail(str(error), status=2)
+        return _fail(str(error), options, status=2)
     except Fx2OnnxError as error:
-        return _fail(str(error), status=1, debug=options.debug)
+        return _fail(str(error), options)
     except KeyboardInterrupt:
-        return _fail("interrupted", status=1)
+        return _fail("interrupted", options)
     except Exception as error:  # noqa: BLE001  the last frame: nothing may reach the user without one
-        text = f"this is a bug in fx2onnx or in the model's code: {type(error).__name__}: {error}"
-        return _fail(text + ("" if options.debug else "\n  --debug shows where"), status=1, debug=options.debug)
+        more = "" if options.debug else "\n  --debug shows where"
+        return _fail(f"fx2onnx failed: {type(error).__name__}: {error}; this is a bug{more}", options)
 
 
-def _fail(text: str, *, status: int, debug: bool = False) -> int:
-    if debug:
+def _fail(text: str, options: argparse.Namespace, status: int = 1) -> int:
+    if options.debug:
         traceback.print_exc()
-    print(f"fx2onnx: {text}", file=sys.stderr)  # noqa: T201  a command line prints
+    print(f"error: {text}", file=sys.stderr)
     return status
 
 
@@ -60,68 +62,55 @@ def _fail(text: str, *, status: int, debug: bool = False) -> int:
 
 def export(options: argparse.Namespace) -> int:
     """Export a model, write it, and verify it on request."""
-    inputs = _inputs(options)
-    torch.manual_seed(options.seed)
-    model = load(options.model)
-    path = Path(options.output or f"{options.model.rsplit(':', 1)[-1]}.onnx")
+    _check_passes(options.print_after)
+    call = _call(options)
+    path = Path(options.output or f"{options.model.rpartition(':')[2]}.onnx")
     with Progress() as progress:
-        program = _export(model, inputs, options, progress.stage)
-        progress.stage("save")
-        program.save(path, external_data=True if options.external_data else None)
-        report = None
-        if options.verify:
-            progress.stage("verify")
-            report = program.verify()
-    if options.timings:
-        for stage, seconds in progress.timings.items():
-            print(f"{stage:8} {seconds:7.2f} s")  # noqa: T201
-    print(program.report())  # noqa: T201
-    if report is not None:
-        print(f"equal to eager PyTorch at\n{report}")  # noqa: T201
-    print(path)  # noqa: T201
-    return 0
-
-
-def _export(
-    model: Any, inputs: Sequence[InputText], options: argparse.Namespace, progress: Callable[[str], None]
-) -> fx2onnx.OnnxProgram:
-    generator = torch.Generator().manual_seed(options.seed)
-    args, kwargs = _arguments(model, {i.name: i.tensor(generator) for i in inputs})
-    try:
-        return fx2onnx.export(
-            model,
-            args,
-            kwargs,
-            dynamic_shapes={i.name: dict(i.free) for i in inputs if i.free} or None,
+        program = fx2onnx.export(
+            call.model,
+            call.args,
+            call.kwargs,
+            dynamic_shapes=call.dynamic_shapes,
+            input_names=call.input_names,
             opset_version=options.opset,
             functions=options.functions,
             target=options.target,
             print_after=options.print_after,
             verify_each=options.verify_each,
-            progress=progress,
+            progress=progress.stage,
         )
-    except KeyError as error:  # a pass that is not there
-        raise UsageError(str(error.args[0])) from error
+        progress.stage("save")
+        program.save(path, external_data=True if options.external_data else None)
+        if options.verify:
+            progress.stage("verify")
+            report = program.verify()
+    print(program.report())
+    if options.verify:
+        print(f"equal to eager PyTorch at\n{report}")
+    print(path)
+    return 0
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Check a model on disk against the PyTorch model that it was made from."""
-    import onnx_ir as ir  # noqa: PLC0415  only this command reads models
-
-    inputs = _inputs(options)
-    torch.manual_seed(options.seed)
-    model = load(options.model)
+    """Compare an ONNX model on disk with the PyTorch model that it was made from."""
     path = Path(options.file)
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
-    options.opset, options.functions, options.target = None, "modules", "onnx"
-    options.print_after, options.verify_each = (), False
+    call = _call(options)
     with Progress() as progress:
-        program = _export(model, inputs, options, progress.stage)
-        program.model = ir.load(path)
+        progress.stage("capture")
+        graph = fx2onnx.capture(
+            call.model,
+            call.args,
+            call.kwargs,
+            dynamic_shapes=call.dynamic_shapes,
+            input_names=call.input_names,
+        )
+        progress.stage("load")
+        program = model_check.load(path, graph, call.model, call.args, call.kwargs)
         progress.stage("verify")
         report = program.verify()
-    print(f"{path} is equal to eager PyTorch at\n{report}")  # noqa: T201
+    print(f"{path} is equal to eager PyTorch at\n{report}")
     return 0
 
 
@@ -131,102 +120,99 @@ def ops(options: argparse.Namespace) -> int:
     from rich.table import Table  # noqa: PLC0415
 
     table = Table("operator", "rule", "from opset", box=None)
-    found = sorted((str(t), rules) for t, rules in RULES.targets().items())
-    for target, rules in found:
-        if options.filter in target:
-            table.add_row(target, rules[-1].name.rsplit("opset.", 1)[-1], ", ".join(str(r.since) for r in rules[::-1]))
-    for target, gap in RULES.gaps().items():
-        if options.filter in str(target):
-            table.add_row(str(target), f"none ({gap.kind}): {gap.reason}", "")
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
-    print(f"{len(found)} operators have rules; what has none is decomposed where torch knows how")  # noqa: T201
+    ruled = {_operator(target): rules for target, rules in RULES.targets().items()}
+    gaps = {_operator(target): gap for target, gap in RULES.gaps().items()}
+    for name in sorted(n for n in {*ruled, *gaps} if options.filter in n):
+        if name in ruled:
+            first = ruled[name][0].name.removeprefix("fx2onnx.opset.")
+            table.add_row(name, first, ", ".join(_since(rule) for rule in reversed(ruled[name])))
+        else:
+            table.add_row(name, f"none ({gaps[name].kind}): {gaps[name].reason}", "")
+    console = Console()
+    console.print(table, width=None if console.is_terminal else 200)
+    print(f"{len(ruled)} operators have rules; what has none is decomposed where torch knows how")
     return 0
+
+
+def _operator(target: Any) -> str:
+    """`aten.relu.default`, `operator.add`."""
+    if isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator):  # noqa: SLF001  no public name
+        return str(target)
+    return f"{target.__module__.removeprefix('_')}.{target.__name__}"
+
+
+def _since(rule: fx2onnx.Rule) -> str:
+    return str(rule.since) if rule.target == "onnx" else f"{rule.since} ({rule.target})"
 
 
 # -- models and inputs -----------------------------------------------------------------------------
 
 
-def load(name: str) -> Any:
-    """The model that `package.module:name` or `file.py:name` stands for.
+@dataclass(frozen=True)
+class Call:
+    """A model with its example arguments and the names of their free sizes.
+
+    `input_names` are given where the model takes `*tensors` and has no names for them.
+    """
+
+    model: Callable[..., Any]
+    args: tuple[torch.Tensor, ...]
+    kwargs: dict[str, torch.Tensor]
+    dynamic_shapes: dict[str, dict[int, str]] | tuple[dict[int, str], ...] | None
+    input_names: tuple[str, ...] | None = None
+
+
+def _call(options: argparse.Namespace) -> Call:
+    """What --input and the model's name say; weights and values come from --seed.
 
     Raises:
-        UsageError: there is no such module, file or name, or it cannot be made without arguments.
+        UsageError: they do not say a call.
+        Fx2OnnxError: the model's own code raised.
     """
-    place, _, attribute = name.rpartition(":")
-    if not place or not attribute:
-        raise UsageError(f"{name!r} is not of the form package.module:name or file.py:name")
-    module = _module(place)
-    found: Any = module
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{place} has no {attribute}")
-        found = getattr(found, part)
-    return _made(found, name)
-
-
-def _module(place: str) -> Any:
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise UsageError(f"there is no file {place}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None:
-            raise UsageError(f"{place} cannot be imported")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
-        return module
-    sys.path.insert(0, str(Path.cwd()))
     try:
-        return importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"there is no module {error.name}") from error
-
-
-def _made(found: Any, name: str) -> Any:
-    """A module in eval mode: as it is, or made by a class or function that needs no arguments."""
-    if isinstance(found, torch.nn.Module):
-        return found.eval()
-    if not callable(found):
-        raise UsageError(f"{name} is a {type(found).__name__}, not a model")
-    required = [p for p in _parameters(found) if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if inspect.isclass(found) or not required:
-        if required:
-            raise UsageError(f"{name} needs arguments ({', '.join(p.name for p in required)})")
-        made = found()
-        if not isinstance(made, torch.nn.Module):
-            raise UsageError(f"{name}() is a {type(made).__name__}, not an nn.Module")
-        return made.eval()
-    return found
-
-
-def _parameters(function: Any) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return []
-
-
-def _inputs(options: argparse.Namespace) -> list[InputText]:
-    try:
-        inputs = [parse_input(text) for text in options.input]
+        inputs = parse_inputs(options.input)
+        sizes = example_sizes(inputs)
+        torch.manual_seed(options.seed)
+        model = load(options.model, parse_arguments(options.model_arg))
     except ExportInputError as error:
         raise UsageError(str(error)) from error
-    names = [i.name for i in inputs]
-    if doubled := {n for n in names if names.count(n) > 1}:
-        raise UsageError(f"--input gives {', '.join(sorted(doubled))} twice")
-    return inputs
+    generator = torch.Generator().manual_seed(options.seed)
+    tensors = {i.name: i.tensor(sizes, generator) for i in inputs}
+    known = parameters(model)
+    if any(p.kind == p.VAR_POSITIONAL for p in known.values()):
+        return Call(model, tuple(tensors.values()), {}, tuple(i.free for i in inputs), tuple(tensors))
+    args, kwargs = _arguments(known, tensors)
+    return Call(model, args, kwargs, {i.name: i.free for i in inputs if i.free} or None)
 
 
-def _arguments(model: Any, tensors: dict[str, torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """By position where the names are the first parameters in order, by keyword otherwise."""
-    forward = model.forward if isinstance(model, torch.nn.Module) else model
-    names = [p.name for p in _parameters(forward)]
-    if unknown := [n for n in tensors if n not in names]:
-        raise UsageError(f"the model has no input {', '.join(unknown)}; it takes {', '.join(names) or 'none'}")
-    if list(tensors) == names[: len(tensors)]:
-        return tuple(tensors.values()), {}
-    return (), tensors
+def _arguments(
+    known: dict[str, inspect.Parameter], tensors: dict[str, torch.Tensor]
+) -> tuple[tuple[torch.Tensor, ...], dict[str, torch.Tensor]]:
+    """By position as far as the names are the first parameters in order, by keyword from there on."""
+    kinds = inspect.Parameter
+    named = {n: p for n, p in known.items() if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)}
+    open_ended = any(p.kind == kinds.VAR_KEYWORD for p in known.values())
+    if unknown := [n for n in tensors if n not in named and not open_ended]:
+        raise UsageError(
+            f"the model has no input {', '.join(unknown)}; it takes {', '.join(named) or 'none'}"
+        )
+    if missing := [n for n, p in named.items() if p.default is p.empty and n not in tensors]:
+        raise UsageError(
+            f'the model also takes {", ".join(missing)}; write --input "{missing[0]}: dtype[sizes]"'
+        )
+    count = 0
+    for name, parameter in named.items():
+        if name not in tensors or parameter.kind == kinds.KEYWORD_ONLY:
+            break
+        count += 1
+    first = list(named)[:count]
+    return tuple(tensors[n] for n in first), {n: t for n, t in tensors.items() if n not in first}
+
+
+def _check_passes(names: Sequence[str]) -> None:
+    known = {step.name for step in default_pipeline().passes}
+    if unknown := [n for n in names if n not in known and n != "all"]:
+        raise UsageError(f"there is no pass {', '.join(unknown)}; there are {', '.join(sorted(known))}")
 
 
 # -- arguments -------------------------------------------------------------------------------------
@@ -236,42 +222,58 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fx2onnx", description="A compiler from PyTorch to ONNX.")
     parser.add_argument("--version", action="version", version=f"fx2onnx {fx2onnx.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _export_arguments(commands.add_parser("export", help="export a model", description=export.__doc__))
-    _verify_arguments(commands.add_parser("verify", help="check a model on disk", description=verify.__doc__))
-    listing = commands.add_parser("ops", help="list the operators", description=ops.__doc__)
-    listing.add_argument("filter", nargs="?", default="", help="only operators with this in their name")
-    listing.add_argument("--debug", action="store_true", help="show tracebacks")
-    listing.set_defaults(command=ops)
+    _export_options(commands.add_parser("export", help="export a model", description=export.__doc__))
+    _verify_options(commands.add_parser("verify", help="check a model on disk", description=verify.__doc__))
+    _ops_options(commands.add_parser("ops", help="list the operators", description=ops.__doc__))
     return parser
 
 
-def _model_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="package.module:name or file.py:name")
-    parser.add_argument(
-        "--input", "-i", action="append", default=[], metavar="TEXT", help='e.g. "x: float32[batch=2, 3, 224, 224]"'
+def _model_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="package.module:name or file.py:name")
+    add(
+        "--input",
+        "-i",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help='"x: float32[batch=2, 3, 224, 224]"',
     )
-    parser.add_argument("--seed", type=int, default=0, help="for weights and example inputs")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    add("--model-arg", action="append", default=[], metavar="NAME=VALUE", help="for what makes the model")
+    add("--seed", type=int, default=0, help="for weights and example inputs (0)")
+    add("--debug", action="store_true", help="show tracebacks")
 
 
-def _export_arguments(parser: argparse.ArgumentParser) -> None:
-    _model_arguments(parser)
-    parser.add_argument("--output", "-o", metavar="FILE", help="where to write the model (NAME.onnx)")
-    parser.add_argument("--opset", type=int, help=f"version of the ai.onnx domain ({fx2onnx.DEFAULT_OPSET})")
-    parser.add_argument("--functions", choices=["modules", "ops", "none"], default="modules")
-    parser.add_argument("--target", choices=["onnx", "onnxruntime"], default="onnx")
-    parser.add_argument("--verify", action="store_true", help="compare with eager PyTorch in ONNX Runtime")
-    parser.add_argument("--external-data", action="store_true", help="write the weights to a file of their own")
-    parser.add_argument("--print-after", action="append", default=[], metavar="PASS", help='a pass, or "all"')
-    parser.add_argument("--verify-each", action="store_true", help="check the graph after each pass")
-    parser.add_argument("--timings", action="store_true", help="print the time of each stage")
+def _export_options(parser: argparse.ArgumentParser) -> None:
+    _model_options(parser)
+    add = parser.add_argument
+    add("--output", "-o", metavar="FILE", help="where to write the model (NAME.onnx)")
+    add("--opset", type=int, help=f"version of the ai.onnx domain ({fx2onnx.DEFAULT_OPSET})")
+    add("--functions", choices=["modules", "ops", "none"], default="modules", help="what becomes a function")
+    add("--target", choices=["onnx", "onnxruntime"], default="onnx", help="whose operators may be used")
+    add("--verify", action="store_true", help="compare with eager PyTorch in ONNX Runtime")
+    add("--external-data", action="store_true", help="write the weights to a file of their own")
+    add(
+        "--print-after",
+        action="append",
+        default=[],
+        metavar="PASS",
+        help='show the graph; "all" for each pass',
+    )
+    add("--verify-each", action="store_true", help="check the graph after each pass")
     parser.set_defaults(command=export)
 
 
-def _verify_arguments(parser: argparse.ArgumentParser) -> None:
-    _model_arguments(parser)
+def _verify_options(parser: argparse.ArgumentParser) -> None:
+    _model_options(parser)
     parser.add_argument("file", metavar="FILE", help="the ONNX model")
     parser.set_defaults(command=verify)
+
+
+def _ops_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("filter", nargs="?", default="", help="only operators with this in their name")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    parser.set_defaults(command=ops)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,7 @@ class Relation:
         where: the user's line that needs it.
         text: how it is written.
         guard: the tracer's own form of it; empty for a bound that the user gave.
+        internal: did torch ask only to know a layout or a shape?
     """
 
     left: Dim
@@ -78,6 +79,7 @@ class Relation:
     where: str | None = None
     text: str = ""
     guard: str = ""
+    internal: bool = False
 
     def __str__(self) -> str:
         return self.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -144,3 +144,14 @@ def mapped_sizes(type_: Type | None, change: Callable[[Dim], Dim]) -> Type | Non
     if isinstance(type_, SizeType):
         return type_ if type_.expr is None else SizeType(type_.kind, change(type_.expr))
     return None if type_ is None else tuple(mapped_sizes(part, change) for part in type_)
+
+
+def sizes_in(type_: Type | None) -> Iterator[Dim]:
+    """Every size of a type."""
+    if isinstance(type_, TensorType):
+        yield from type_.shape
+    elif isinstance(type_, SizeType) and type_.expr is not None:
+        yield type_.expr
+    elif isinstance(type_, tuple):
+        for part in type_:
+            yield from sizes_in(part)

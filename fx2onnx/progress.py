@@ -25,27 +25,27 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._finish()
+        self._finish("[green]✓[/green]" if kind is None else "[red]✗[/red]")
         if self._status is not None:
             self._status.stop()
 
     def stage(self, name: str) -> None:
         """A stage begins, the one before it is over."""
-        self._finish()
+        self._finish("[green]✓[/green]")
         self._current = (name, time.perf_counter())
         if not self._console.is_terminal:
-            self._console.print(f"{name} …")
+            self._console.print(f"{name} …", highlight=False)
         elif self._status is None:
             self._status = self._console.status(f"{name} …")
             self._status.start()
         else:
             self._status.update(f"{name} …")
 
-    def _finish(self) -> None:
+    def _finish(self, sign: str) -> None:
         if self._current is None:
             return
         name, start = self._current
         self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
         self._current = None
         if self._console.is_terminal:
-            self._console.print(f"[green]✓[/green] {name} {self.timings[name]:.2f} s")
+            self._console.print(f"{sign} {name} {self.timings[name]:.2f} s", highlight=False)

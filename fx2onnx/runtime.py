@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Mapping
 
 import numpy as np
 import onnxruntime
 import torch
 
-from fx2onnx.types import DTYPES, TORCH_DTYPES
+from fx2onnx.types import DTYPES
 
 # NumPy has no type of these: they cross as integers of the same width.
 _CARRIERS = {1: torch.uint8, 2: torch.int16}
@@ -54,11 +56,14 @@ def _to_torch(value: onnxruntime.OrtValue) -> torch.Tensor:
     dtype = _BY_RUNTIME_NAME[value.data_type().removeprefix("tensor(").removesuffix(")")]
     if _numpy_has(dtype):
         return torch.from_numpy(np.array(value.numpy()))
-    return torch.from_numpy(np.array(value.numpy()).view(np.uint8 if dtype.itemsize == 1 else np.int16)).view(dtype)
+    shape = value.shape()
+    size = math.prod(shape) * dtype.itemsize
+    if not size:
+        return torch.empty(shape, dtype=dtype)
+    memory = (ctypes.c_char * size).from_address(value.data_ptr())  # the runtime has no view of these for Python
+    return torch.frombuffer(memory, dtype=dtype).clone().reshape(shape)
 
 
 def _numpy_has(dtype: torch.dtype) -> bool:
     return dtype not in (torch.bfloat16,) and not dtype.is_complex and "float8" not in str(dtype)
 
-
-__all__ = ["TORCH_DTYPES", "run", "session"]

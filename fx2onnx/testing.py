@@ -8,7 +8,6 @@ fake tensors whose equal sizes share one symbol.
 
 from __future__ import annotations
 
-import contextlib
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,9 +16,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import onnxruntime
+import sympy
 import torch
 from torch import fx
-from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental import _config as size_config
@@ -36,6 +35,7 @@ from fx2onnx.capture import capture
 from fx2onnx.compose import compose
 from fx2onnx.errors import PinnedDimError
 from fx2onnx.graph import Input, Output, TypedGraph, new_module
+from fx2onnx.infer import infer
 from fx2onnx.lower import lower_graph
 from fx2onnx.opset import book
 from fx2onnx.opset.cases import Case
@@ -54,7 +54,7 @@ TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
 }
 
 
-class RuntimeRefusal(RuntimeError):
+class RuntimeRefusalError(RuntimeError):
     """ONNX Runtime refused to load or to run a model."""
 
 
@@ -69,7 +69,7 @@ def check(case: Case, *, dynamic: bool, opset: int = 23, rules: RuleBook | None 
 
     Raises:
         AssertionError: a value, a dtype or a shape differs.
-        RuntimeRefusal: ONNX Runtime does not load or run the model.
+        RuntimeRefusalError: ONNX Runtime does not load or run the model.
         Fx2OnnxError: the case could not be exported.
     """
     tensors = tensors_of(case)
@@ -169,17 +169,15 @@ def graph_of_call(case: Case, axes: Axes) -> TypedGraph:
     Raises:
         PinnedDimError: the operator fixes a size that was to be free.
     """
-    mode = FakeTensorMode(shape_env=ShapeEnv(), static_shapes=False)
+    shape_env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=shape_env, static_shapes=False)
     tensors = tensors_of(case)
     with size_config.patch(backed_size_oblivious=True):
         fakes = [_fake(mode, t, i, axes.get(i, ())) for i, t in enumerate(tensors)]
-        _name_sizes(mode.shape_env, tensors, fakes)
+        _name_sizes(shape_env, tensors, fakes)
         args, kwargs = with_tensors(case, fakes)
-        # without free sizes, an operator's C++ form will do; it is ten times faster
-        dispatcher = enable_python_dispatcher() if axes else contextlib.nullcontext()
-        with mode, dispatcher, torch.no_grad():
-            result = case.target(*args, **kwargs)
-    _refuse_pinned(mode.shape_env, tensors, axes)
+        result = infer(case.target, args, kwargs, mode)
+    _refuse_pinned(shape_env, tensors, axes)
     graph = fx.Graph()
     nodes = []
     for i, fake in enumerate(fakes):
@@ -201,7 +199,7 @@ def graph_of_call(case: Case, axes: Axes) -> TypedGraph:
 
 def _fake(mode: FakeTensorMode, tensor: torch.Tensor, index: int, free: Sequence[int]) -> FakeTensor:
     kinds = [DimDynamic.DUCK if axis in free else DimDynamic.STATIC for axis in range(tensor.dim())]
-    context = StatelessSymbolicContext(dynamic_sizes=kinds)
+    context: Any = StatelessSymbolicContext(dynamic_sizes=kinds)
     return mode.from_tensor(tensor, source=ConstantSource(f"x{index}"), symbolic_context=context)
 
 
@@ -221,7 +219,7 @@ def _refuse_pinned(shape_env: ShapeEnv, tensors: Sequence[torch.Tensor], axes: A
         if any(int(number) == tensors[i].shape[a] for i, free in axes.items() for a in free)
     }
     for guard in shape_env.guards:
-        if free_symbols(guard.expr) and guard.expr.xreplace(second) == False:
+        if free_symbols(guard.expr) and guard.expr.xreplace(second) is sympy.false:
             raise PinnedDimError("a size of the case", str(guard.expr), where=None)
 
 
@@ -251,21 +249,21 @@ def load(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     """A session for the model on one CPU thread.
 
     Raises:
-        RuntimeRefusal: ONNX Runtime does not load it.
+        RuntimeRefusalError: ONNX Runtime does not load it.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions share no base class
-        raise RuntimeRefusal(str(error)) from error
+        raise RuntimeRefusalError(str(error)) from error
 
 
 def run(session: onnxruntime.InferenceSession, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """What a session makes of tensors that are named `x0`, `x1`, … or `inputs.0`, `inputs.1`, …
+    """What a session makes of tensors that are named `x0`, `x1`, … or `inputs.0`, `inputs.1`, ….
 
     Raises:
-        RuntimeRefusal: ONNX Runtime fails on the way.
+        RuntimeRefusalError: ONNX Runtime fails on the way.
     """
     names = {i.name for i in session.get_inputs()}
     feeds = {
@@ -274,7 +272,7 @@ def run(session: onnxruntime.InferenceSession, inputs: Sequence[torch.Tensor]) -
     try:
         made = session.run_with_ort_values(None, {name: to_runtime(x) for name, x in feeds.items()})
     except Exception as error:  # ONNX Runtime's exceptions share no base class
-        raise RuntimeRefusal(str(error)) from error
+        raise RuntimeRefusalError(str(error)) from error
     return [from_runtime(value) for value in made]
 
 
@@ -291,7 +289,7 @@ def to_runtime(tensor: torch.Tensor) -> onnxruntime.OrtValue:
 def from_runtime(value: onnxruntime.OrtValue) -> torch.Tensor:
     """What ONNX Runtime made, as a tensor."""
     if value.data_type() == "tensor(bfloat16)":
-        return torch.from_dlpack(value).clone()
+        return torch.utils.dlpack.from_dlpack(value).clone()
     return torch.from_numpy(np.array(value.numpy()))
 
 

@@ -6,17 +6,16 @@ that the text gives and that PyTorch does not is an error. Types of calls may be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch import fx
 
-from fx2onnx.dims import Dim
 from fx2onnx.dims import names as names_in
 from fx2onnx.graph import Input, Output, Relation, TypedGraph, new_module
-from fx2onnx.infer import NotInferableError, argument_values, infer, mapped_sizes, same_type
+from fx2onnx.infer import NotInferableError, argument_values, infer, mapped_sizes, same_type, sizes_in
 from fx2onnx.text import default_name, show_type
 from fx2onnx.text_sizes import Sizes, example_sizes
 from fx2onnx.text_syntax import (
@@ -103,6 +102,15 @@ class _Builder:
         except (ValueError, RuntimeError) as error:
             return self.fail(line, f"no value is {show_type(type_)}: {str(error).splitlines()[0]}")
 
+    def check_free(self, line: Assign) -> None:
+        """Refuse a call that fixes a size which the text has as a name."""
+        if not (fixed := self.sizes.fixed()):
+            return
+        said = [names_in(n.left) | names_in(n.right) for n in self.top.needs if n.sign == "=="]
+        for name, number in fixed.items():
+            if {name} not in said:
+                self.fail(line.line, f"{line.callee} works for {name} = {number} only")
+
     def agree(self, found: Type | None, written: Type | None, line: int, what: str) -> None:
         """Refuse a written type that is not the one that was found."""
         if same_type(found, written):
@@ -186,6 +194,7 @@ class _Body:
         self.builder.sizes.name_rest(value)
         if line.typed:
             self.builder.agree(type_of_value(value), line.type, line.line, f"{line.callee} makes")
+        self.builder.check_free(line)
         node.meta["val"] = value
         node.meta["nn_module_stack"] = self._stack(line.frames)
         self._named(node, line.name, line.line)
@@ -365,14 +374,3 @@ def _flat_outputs(leaves: Sequence[int]) -> pytree.TreeSpec | None:
     if list(leaves) != list(range(count)):
         return None
     return pytree.tree_structure(0 if count == 1 else (0,) * count)
-
-
-def sizes_in(type_: Type | None) -> Iterator[Dim]:
-    """Every size of a type."""
-    if isinstance(type_, TensorType):
-        yield from type_.shape
-    elif isinstance(type_, SizeType) and type_.expr is not None:
-        yield type_.expr
-    elif isinstance(type_, tuple):
-        for part in type_:
-            yield from sizes_in(part)

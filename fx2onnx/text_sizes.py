@@ -123,7 +123,7 @@ class Sizes:
         self.names = names_of(self.shape_env)
         self.reserved = set(reserved)
         self.known: dict[str, Any] = {}
-        self._unbacked_seen: set[sympy.Symbol] = set()
+        self._replaced = 0
         for name, number in examples.items():
             source = ConstantSource(f"size_{name}")
             symbol = self.shape_env.create_symbol(number, source=source, dynamic_dim=DimDynamic.DYNAMIC)
@@ -188,6 +188,14 @@ class Sizes:
     def plain(self, size: Dim) -> Dim:
         """`size` with what the ShapeEnv has found out since, e.g. that two names are equal."""
         return size_of(self.symint(size))
+
+    def fixed(self) -> dict[str, int]:
+        """The names that can have one number only, for all that the ShapeEnv has been told since the last call."""
+        if len(self.shape_env.replacements) == self._replaced:
+            return {}
+        self._replaced = len(self.shape_env.replacements)
+        numbers = {n: s.node.maybe_as_int() for n, s in self.known.items() if isinstance(s, torch.SymInt)}
+        return {name: number for name, number in numbers.items() if number is not None}
 
     # -- sizes that depend on data -----------------------------------------------------------------
 

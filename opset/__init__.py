@@ -16,6 +16,7 @@ from fx2onnx.opset.aten import (
     diagonals,
     dropout,
     elementwise,
+    embedding_bag,
     extremes,
     index_put,
     indexing,
@@ -29,6 +30,8 @@ from fx2onnx.opset.aten import (
     random,
     recurrent,
     reduce,
+    resize,
+    sampling,
     scans,
     scatter,
     searching,
@@ -79,6 +82,9 @@ RULES = collect(
     searching,
     sorting,
     transformer,
+    resize,
+    embedding_bag,
+    sampling,
     prims,
 )
 

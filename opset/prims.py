@@ -1,7 +1,7 @@
 """torch's primitive operators, in which many of its decompositions are written.
 
-They take operands of one dtype and one shape; scalars may stand for tensors. The ones that move elements stand
-with their ATen counterparts in `opset/aten/`.
+They take operands of one dtype and one shape; scalars may stand for tensors. The ones that move elements
+stand with their ATen counterparts in `opset/aten/`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def prod(
 
 @lowers(prims.iota.default)
 def iota(op: OpBuilder, length: Size, *, start: Size, step: Size, dtype: torch.dtype) -> ir.Value:
-    """(length): start, start + step, …"""
+    """(length): start, start + step, … as integers."""
     index = op.Range(op.constant(0), op.number(length, torch.int64), op.constant(1))
     scaled = op.Mul(index, op.number(step, torch.int64))
     return op.cast(op.Add(scaled, op.number(start, torch.int64)), dtype)

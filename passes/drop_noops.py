@@ -5,16 +5,21 @@
     w = aten.contiguous.default(z)
     return w
 
-Only what is exact for every value goes: `x + 0` stays, since it turns -0.0 into 0.0.
+Only what is exact for every value goes: `x + 0` stays, since it turns -0.0 into 0.0. A cast to a wider dtype and back
+goes too.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
 
+from fx2onnx.passes import memory
+from fx2onnx.passes.dead_code import drop_unread
 from fx2onnx.rewrite import call, each_graph
 
 aten = torch.ops.aten
@@ -27,6 +32,8 @@ _ASSERTIONS = frozenset(
         aten._assert_tensor_metadata.default,  # noqa: SLF001
         aten.sym_constrain_range.default,
         aten.sym_constrain_range_for_size.default,
+        torch.ops.profiler._record_function_exit._RecordFunction,  # noqa: SLF001
+        torch.ops.profiler._record_function_enter_new.default,  # noqa: SLF001
         torch._C._set_grad_enabled,  # noqa: SLF001
     }
 )
@@ -58,38 +65,55 @@ _CASTS = frozenset(
 _DROPOUTS = frozenset(
     {aten.dropout.default, aten.feature_dropout.default, aten.alpha_dropout.default, aten.feature_alpha_dropout.default}
 )
-# Same argument back when the shape does not change.
-_SHAPES = frozenset(
+# The argument is the result when the shape does not change: its elements stay in row-major order.
+_KEEP_ORDER = frozenset(
     {
         aten.expand.default,
         aten.expand_as.default,
         aten.broadcast_to.default,
         aten.view.default,
         aten.reshape.default,
+        aten.reshape_as.default,
         aten._unsafe_view.default,  # noqa: SLF001
+        aten._reshape_alias.default,  # noqa: SLF001
         aten.view_as.default,
         aten.flatten.using_ints,
+        aten.unflatten.int,
+        aten.ravel.default,
         aten.slice.Tensor,
+        aten.narrow.default,
         aten.squeeze.default,
         aten.squeeze.dim,
         aten.squeeze.dims,
         aten.atleast_1d.default,
         aten.atleast_2d.default,
         aten.atleast_3d.default,
+        aten.repeat.default,
+        aten.tile.default,
+    }
+)
+# The argument is the result when it is real.
+_OF_COMPLEX = frozenset({aten.real.default, aten.conj.default, aten._conj.default, aten.conj_physical.default})  # noqa: SLF001
+_JOINS = frozenset({aten.cat.default, aten.concat.default, aten.concatenate.default})
+_SPLITS = frozenset(
+    {
+        *(aten.chunk.default, aten.split.Tensor, aten.split.sizes, aten.split_with_sizes.default),
+        *(aten.tensor_split.sections, aten.tensor_split.indices, aten.unsafe_chunk.default, aten.unsafe_split.Tensor),
+        aten.unsafe_split_with_sizes.default,
     }
 )
 
 
 def rewrite(module: fx.GraphModule) -> None:
-    """Drop no-ops from one graph."""
+    """Drop no-ops from one graph, and what was computed for assertions alone."""
     graph = module.graph
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if node.target in _ASSERTIONS:
             graph.erase_node(node)
-        elif _returns_its_argument(node):
-            node.replace_all_uses_with(node.args[0])
+        elif (source := _argument_returned(node)) is not None:
+            node.replace_all_uses_with(source)
             graph.erase_node(node)
         elif node.target in _CASTS and not _is_plain_cast(node):
             with graph.inserting_before(node):
@@ -97,49 +121,96 @@ def rewrite(module: fx.GraphModule) -> None:
                 cast = call(graph, target, node.args[0], dtype=node.meta["val"].dtype, like=node)
             node.replace_all_uses_with(cast)
             graph.erase_node(node)
+    drop_unread(graph)
 
 
-def _returns_its_argument(node: fx.Node) -> bool:
-    source = node.args[0] if node.args else None
-    if not isinstance(source, fx.Node) or not isinstance(source.meta.get("val"), torch.Tensor):
+def _argument_returned(node: fx.Node) -> fx.Node | None:
+    """The argument that a call returns as it is; None when it does something."""
+    target: Any = node.target
+    if target in _JOINS:
+        parts: Any = node.args[0]
+        return _if_tensor(parts[0]) if len(parts) == 1 else None
+    if target is operator.getitem:
+        return _only_piece(node.args[0])
+    source = _if_tensor(node.args[0] if node.args else None)
+    if source is None or not isinstance(node.meta.get("val"), torch.Tensor):
+        return None
+    if target in _CASTS:
+        return _cast_back_to(source, node.meta["val"].dtype)
+    if target in _KEEP_ORDER:
+        return source if _has_same_shape(source, node) else None
+    check = _CHECKS.get(target)
+    return source if check is not None and check(node, source) else None
+
+
+def _if_tensor(argument: Any) -> fx.Node | None:
+    is_tensor = isinstance(argument, fx.Node) and isinstance(argument.meta.get("val"), torch.Tensor)
+    return argument if is_tensor else None
+
+
+def _only_piece(pieces: Any) -> fx.Node | None:
+    """What was split into a single piece."""
+    is_split = isinstance(pieces, fx.Node) and pieces.target in _SPLITS and len(pieces.meta["val"]) == 1
+    return _if_tensor(pieces.args[0]) if is_split else None
+
+
+def _cast_back_to(source: fx.Node, dtype: torch.dtype) -> fx.Node | None:
+    """The tensor of this dtype that a cast of `source` to it returns exactly."""
+    if source.meta["val"].dtype == dtype:
+        return source
+    if source.target is not aten._to_copy.default:  # noqa: SLF001
+        return None
+    first = _if_tensor(source.args[0])
+    if first is None or first.meta["val"].dtype != dtype:
+        return None
+    return first if _holds(source.meta["val"].dtype, dtype) else None
+
+
+def _holds(wide: torch.dtype, dtype: torch.dtype) -> bool:
+    """Has `wide` every value of `dtype`?"""
+    if wide.is_complex:
         return False
-    old, new = source.meta["val"], node.meta["val"]
-    if node.target in _COPIES:
-        return True
-    if node.target in _CASTS:
-        return bool(old.dtype == new.dtype)
-    if node.target in _DROPOUTS:
-        return not node.args[2] or node.args[1] == 0
-    if node.target is aten.as_strided.default:
-        return _same_shape(old, new) and _same_elements(old, new)
-    return node.target in _SHAPES and _same_shape(old, new) and _keeps_values(node)
+    return wide.is_floating_point == dtype.is_floating_point and torch.promote_types(wide, dtype) == wide
 
 
-def _same_elements(old: torch.Tensor, new: torch.Tensor) -> bool:
-    """Do two tensors of one shape step through memory alike? Axes of size 1 are not stepped through."""
-    strides = zip(old.shape, old.stride(), new.stride(), strict=True)
-    return _same(old.storage_offset(), new.storage_offset()) and all(_same(s, 1) or _same(a, b) for s, a, b in strides)
+def _is_idle_dropout(node: fx.Node, _: fx.Node) -> bool:
+    return not node.args[2] or node.args[1] == 0
 
 
-def _keeps_values(node: fx.Node) -> bool:
-    """A slice of the same shape may still be another slice only if its step is negative, which torch forbids."""
-    return node.target is not aten.slice.Tensor or len(node.args) < 5 or node.args[4] == 1  # noqa: PLR2004
+def _is_real(_: fx.Node, source: fx.Node) -> bool:
+    return not source.meta["val"].is_complex()
 
 
-def _same_shape(old: torch.Tensor, new: torch.Tensor) -> bool:
-    if old.dim() != new.dim():
-        return False
-    return all(_same(a, b) for a, b in zip(old.shape, new.shape, strict=True))
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, torch.SymInt) or isinstance(b, torch.SymInt):
-        return _expr(a) == _expr(b)
+def _keeps_axes(node: fx.Node, source: fx.Node) -> bool:
+    """Does a permutation leave every axis where it is?"""
+    rank = source.meta["val"].dim()
+    if node.target is aten.permute.default:
+        order: Any = node.args[1]
+        return [d % max(rank, 1) for d in order] == list(range(rank))
+    if node.target in (aten.t.default, aten.numpy_T.default):
+        return rank < 2  # noqa: PLR2004
+    a, b = (d % max(rank, 1) for d in node.args[1:3])  # type: ignore[operator]
     return bool(a == b)
 
 
-def _expr(size: Any) -> Any:
-    return size.node.expr if isinstance(size, torch.SymInt) else size
+def _pads_nothing(node: fx.Node, _: fx.Node) -> bool:
+    widths: Any = node.args[1]
+    return all(isinstance(w, int) and w == 0 for w in widths)
+
+
+_CHECKS: dict[Any, Callable[[fx.Node, fx.Node], bool]] = {
+    **dict.fromkeys(_COPIES, lambda node, source: True),
+    **dict.fromkeys(_DROPOUTS, _is_idle_dropout),
+    **dict.fromkeys(_OF_COMPLEX, _is_real),
+    **dict.fromkeys((aten.pad.default, aten.constant_pad_nd.default), _pads_nothing),
+    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.swapaxes.default, aten.swapdims.default), _keeps_axes),
+    **dict.fromkeys((aten.t.default, aten.numpy_T.default, aten.movedim.int), _keeps_axes),
+}
+
+
+def _has_same_shape(source: fx.Node, node: fx.Node) -> bool:
+    old, new = source.meta["val"].shape, node.meta["val"].shape
+    return len(old) == len(new) and all(map(memory.same_number, old, new))
 
 
 def _is_plain_cast(node: fx.Node) -> bool:

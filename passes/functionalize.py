@@ -5,14 +5,17 @@
     return x                                   x_1 = aten.slice_scatter.default(x, z, 0, 0, 2)
                                                return x_1
 
-Tensors that share memory are known by the storage of their fake values. Each such family has a base; a write makes a
-new value of the base through the chain of views between them, and a view that is read after a write to its family is
-made again from the new base. New values of inputs and buffers become extra outputs (`Output.mutated`).
+Tensors that share memory are known by the storage of their fake values. Each such family has a root; a write makes a
+new value of the root through the chain of views between them, and a view that is read after a write to its family is
+made again from the new root. New values of inputs and buffers become extra outputs (`Output.mutated`).
+
+`as_strided`, which reads the memory under a tensor, becomes a `take` from the family's root.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,55 +25,88 @@ from torch import fx
 from fx2onnx import origin
 from fx2onnx.errors import UnsupportedOpError
 from fx2onnx.graph import Output, TypedGraph
-from fx2onnx.passes.views import functional_view, is_metadata_only, undo_view
-from fx2onnx.passes.writes import is_hidden_write, new_values, written
-from fx2onnx.rewrite import whole_graph
+from fx2onnx.passes import memory
+from fx2onnx.passes.dead_code import drop_unread
+from fx2onnx.passes.views import View, is_metadata_only, make_functional
+from fx2onnx.passes.writes import effect, results_of_its_own, written
+from fx2onnx.rewrite import call, whole_graph
+
+aten = torch.ops.aten
 
 
 def rewrite(graph: TypedGraph) -> None:
-    """Make the top graph functional."""
-    nodes = graph.module.graph
-    if not any(_writes(node) for node in nodes.nodes):
-        return
+    """Make every graph functional."""
+    for module in graph.graphs():
+        mutated = _functionalize(module.graph)
+        if module is graph.module:
+            _return_mutated(graph, mutated)
+        elif mutated:
+            line = next((origin.user_line(n) for n in module.graph.nodes if origin.user_line(n)), None)
+            raise UnsupportedOpError("the body of a control-flow operator writes to a tensor from outside", where=line)
+
+
+def _functionalize(nodes: fx.Graph) -> dict[str, fx.Node]:
+    """Make one graph functional; returns the placeholders that were written to with their values at the end."""
+    if not any(_writes(n) or n.target is aten.as_strided.default for n in nodes.nodes):
+        return {}
     functional = _Functionalizer(nodes)
     for node in list(nodes.nodes):
         functional.visit(node)
     functional.erase_writers()
     mutated = functional.mutated_placeholders()
+    _take_strided(nodes)
     output = nodes.output_node()
-    output.args = ((*output.args[0], *mutated.values()),)  # type: ignore[misc]
+    if mutated:
+        output.args = ((*output.args[0], *mutated.values()),)  # type: ignore[misc]
+    drop_unread(nodes)
+    return mutated
+
+
+def _return_mutated(graph: TypedGraph, mutated: dict[str, fx.Node]) -> None:
     names = {entry.placeholder: entry.name for entry in graph.inputs} | graph.state_names
     graph.outputs += tuple(Output(None, mutated=names[name]) for name in mutated)
 
 
 def _writes(node: fx.Node) -> bool:
-    return node.op == "call_function" and (bool(written(node)) or is_hidden_write(node))
+    return bool(written(node))
 
 
-@dataclass
+# eq=False: two tensors are the same only when they are one object
+@dataclass(eq=False)
+class _Member:
+    """A tensor of a family.
+
+    Attributes:
+        family: what shares its memory.
+        parent: the tensor that it is a view of; None for the root.
+        view: the call that makes it from its parent.
+        value: the node that holds its value as of `version`.
+        version: how many of the family's writes `value` knows of.
+    """
+
+    family: _Family
+    parent: _Member | None
+    view: View | None
+    value: fx.Node
+    version: int = 0
+
+
+@dataclass(eq=False)
 class _Family:
     """Tensors that share one storage.
 
     Attributes:
-        base: the node that made the storage.
-        current: the node that holds the base's value now.
-        version: how often the family was written to.
+        node: the node that made the storage.
+        root: its tensor.
+        writes: the tensors that were written to, in order.
     """
 
-    base: fx.Node
-    current: fx.Node
-    version: int = 0
+    node: fx.Node
+    root: _Member = field(init=False)
+    writes: list[_Member] = field(default_factory=list)
 
-
-@dataclass
-class _Member:
-    """A tensor of a family: how it is made from another member, and the node that holds its value."""
-
-    family: _Family
-    parent: fx.Node | None
-    version: int
-    value: fx.Node
-    made_by: fx.Node = field(repr=False)  # the view call, or getitem of one
+    def __post_init__(self) -> None:
+        self.root = _Member(self, None, None, self.node)
 
 
 class _Functionalizer:
@@ -80,114 +116,161 @@ class _Functionalizer:
         self.graph = graph
         self.families: dict[int, _Family] = {}
         self.members: dict[fx.Node, _Member] = {}
-        self.sources: dict[fx.Node, list[fx.Node]] = {}  # the arguments of nodes as they were traced
-        self.writers: list[fx.Node] = []
-        self.watched = {
-            key for node in graph.nodes if _writes(node) for n in _written_nodes(node) for key in _storages(n)
-        }
+        self.lists: dict[fx.Node, list[fx.Node]] = {}  # lists of views: the members that they may be views of
+        self.sources: dict[tuple[fx.Node, fx.Node], fx.Node] = {}  # what a list was made from, by list and member
+        self.writers: dict[fx.Node, None] = {}
+        self.storages = _Storages(graph)
 
     # -- reading -----------------------------------------------------------------------------------
 
     def visit(self, node: fx.Node) -> None:
         """Bring one node to functional form."""
+        if node in self.writers:
+            return
         if _writes(node) and not is_metadata_only(node):
             self._write(node)
             return
-        self.sources[node] = node.all_input_nodes
-        self._refresh_arguments(node)
+        before = node.all_input_nodes
+        after = self._refresh_arguments(node, before)
         if is_metadata_only(node):
-            node.target = functional_view(node)
-        if node.op != "output":
-            self._register(node)
+            make_functional(node)
+        self._register(node, before, after)
 
-    def _refresh_arguments(self, node: fx.Node) -> None:
-        if any(n in self.members for n in node.all_input_nodes):
-            with self.graph.inserting_before(node):
-                node.args = fx.node.map_arg(node.args, self._read)
-                node.kwargs = fx.node.map_arg(node.kwargs, self._read)
+    def _refresh_arguments(self, node: fx.Node, before: Sequence[fx.Node]) -> dict[fx.Node, fx.Node]:
+        """Let a node read current values; returns them by the members that it read."""
+        if not any(n in self.members for n in before):
+            return {}
+        with self.graph.inserting_before(node):
+            after = {n: self._read(n) for n in before if n in self.members}
+        if any(a is not b for a, b in after.items()):
+            node.args = fx.node.map_arg(node.args, lambda n: after.get(n, n))
+            node.kwargs = fx.node.map_arg(node.kwargs, lambda n: after.get(n, n))
+        return after
 
     def _read(self, node: fx.Node) -> fx.Node:
-        """The node that holds the tensor's value now; a view that is stale is made again."""
+        """The node that holds the tensor's value now."""
         member = self.members.get(node)
-        if member is None:
-            return node
-        if member.version != member.family.version:
-            member.value = self._made_again(node, member)
-            member.version = member.family.version
-        return member.value
+        return node if member is None else self._value(member)
 
-    def _made_again(self, node: fx.Node, member: _Member) -> fx.Node:
-        if member.parent is None:
-            return member.family.current
-        parent = self._read(member.parent)
-        if member.made_by is member.parent:  # the result of an in-place operator is its first argument
-            return parent
-        call = member.made_by
-        if call.target is operator.getitem:
-            return _again(self.graph, call, _again(self.graph, call.args[0], parent))  # type: ignore[arg-type]
-        return _again(self.graph, call, parent)
+    def _value(self, member: _Member) -> fx.Node:
+        """The value of a tensor now; a view that is stale is made again at the insertion point."""
+        stale = []
+        while member.parent is not None and _is_stale(member):
+            stale.append(member)
+            member = member.parent
+        for inner in reversed(stale):
+            inner.value = inner.view.made_from(self.graph, inner.parent.value)  # type: ignore[union-attr]
+            inner.version = len(inner.family.writes)
+        return stale[0].value if stale else member.value
 
     # -- families ----------------------------------------------------------------------------------
 
-    def _register(self, node: fx.Node) -> None:
+    def _register(self, node: fx.Node, before: Sequence[fx.Node], after: dict[fx.Node, fx.Node]) -> None:
         """Note a tensor whose storage is written to somewhere in the graph."""
         value = node.meta.get("val")
-        if not isinstance(value, torch.Tensor):
+        if isinstance(value, list | tuple) and after:
+            self.lists[node] = list(after)
+            self.sources.update({(node, member): source for member, source in after.items()})
+        if not _is_tensor(node) or node.op == "output" or (key := self.storages.of(node)) not in self.storages.watched:
             return
-        key = _storage(value)
-        if key not in self.watched:
-            return
-        family = self.families.get(key)
-        if family is None:
-            family = self.families[key] = _Family(node, node)
-            self.members[node] = _Member(family, None, 0, node, node)
-            return
-        parent = self._parent(node, key)
-        if parent is None:
-            raise UnsupportedOpError(
-                f"{node.target} shares memory with a tensor that is written to, in a way that is not known",
-                where=origin.user_line(node),
-            )
-        self.members[node] = _Member(family, parent, family.version, node, node)
+        if (family := self.families.get(key)) is None:
+            family = self.families[key] = _Family(node)
+            self.members[node] = family.root
+        elif node.target is aten.as_strided.default:
+            self._register_strided(node, family)
+        else:
+            self._register_view(node, family, before, after)
 
-    def _parent(self, node: fx.Node, key: int) -> fx.Node | None:
-        """The member that a view was made from; for an element of a list of views, the list's argument."""
-        source = node.args[0] if node.target is operator.getitem else node
-        for argument in self.sources.get(source, ()):  # type: ignore[arg-type]
-            if argument in self.members and _storage(argument.meta["val"]) == key:
-                return argument
-        return None
+    def _register_view(
+        self, node: fx.Node, family: _Family, before: Sequence[fx.Node], after: dict[fx.Node, fx.Node]
+    ) -> None:
+        items = node.target is operator.getitem and before[0] in self.lists
+        candidates = self.lists[before[0]] if items else before
+        for parent in candidates:
+            if (member := self.members.get(parent)) is not None and member.family is family:
+                source = self.sources[before[0], parent] if items else after[parent]
+                view = View(node, source, parent)
+                self.members[node] = _Member(family, member, view, node, len(family.writes))
+                return
+        raise UnsupportedOpError(
+            f"{node.target} shares memory with a tensor that is written to, in a way that is not known",
+            where=origin.user_line(node),
+        )
+
+    def _register_strided(self, node: fx.Node, family: _Family) -> None:
+        """Let `as_strided` read the family's root, its axes in the order of memory."""
+        _, sizes, strides, *offset = node.args
+        order = memory.memory_order(family.node.meta["val"])
+        start = offset[0] if offset and offset[0] is not None else self._offset_of(node)
+        if order is None or start is None:
+            raise UnsupportedOpError(
+                "aten.as_strided on a tensor with gaps in its memory",
+                where=origin.user_line(node),
+                fix="index, slice or unfold the tensor",
+            )
+        with self.graph.inserting_before(node):
+            parent = self._in_memory_order(family, order, node)
+            source = self._value(parent)
+        node.args, node.kwargs = (source, sizes, strides, start), {}
+        self.members[node] = _Member(family, parent, View(node, source, source), node, len(family.writes))
+
+    def _in_memory_order(self, family: _Family, order: list[int], like: fx.Node) -> _Member:
+        if order == sorted(order):
+            return family.root
+        root = self._value(family.root)
+        permuted = call(self.graph, aten.permute.default, root, order, like=like)
+        view = View(permuted, root, family.node)
+        return _Member(family, family.root, view, permuted, len(family.writes))
+
+    def _offset_of(self, node: fx.Node) -> int | None:
+        """The offset that `as_strided` takes over from its argument, if it is a number."""
+        offset = node.meta["val"].storage_offset()
+        return int(offset) if memory.is_number(offset) else None
 
     # -- writing -----------------------------------------------------------------------------------
 
     def _write(self, node: fx.Node) -> None:
         """Replace a writing operator by functional ones, and give its targets their new values."""
-        targets = _written_nodes(node)
+        targets = written(node)
         with self.graph.inserting_before(node):
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), self._read)
-            values, results = new_values(node, args, kwargs)
-            for target, value in zip(targets, values, strict=True):
-                self._assign(target, value, node)
-        self.writers.append(node)
-        if results is not None:  # an operator that also returns a tensor of its own
-            node.replace_all_uses_with(results)
-        elif node.users:
-            (target,) = targets  # the result of an in-place operator is the tensor that it wrote to
-            member = self.members[target]
-            self.members[node] = _Member(member.family, target, member.version, member.value, target)
-
-    def _assign(self, target: fx.Node, value: fx.Node, writer: fx.Node) -> None:
-        """Give a member a new value, and with it the members that it is a view of."""
-        member = self.members[target]
-        if member.parent is None:
-            member.family.current = value
-            member.family.version += 1
-        elif member.made_by is member.parent:
-            self._assign(member.parent, value, writer)
+            made = effect(node, args, kwargs, [self._read(n) for n in targets])
+            for target, value in zip(targets, made.values, strict=True):
+                self._assign(self.members[target], value, node)
+        self.writers[node] = None
+        if isinstance(node.meta.get("val"), torch.Tensor):
+            self._bind(node, 0, node, targets, made.results)
         else:
-            parent = self._read(member.parent)
-            self._assign(member.parent, undo_view(self.graph, member.made_by, parent, value, writer), writer)
-        member.value, member.version = value, member.family.version
+            for item in list(node.users):
+                self.writers[item] = None
+                self._bind(item, int(item.args[1]), node, targets, made.results)  # type: ignore[arg-type]
+
+    def _bind(
+        self, item: fx.Node, position: int, writer: fx.Node, targets: Sequence[fx.Node], results: Sequence[fx.Node]
+    ) -> None:
+        """Let the readers of a writer's result read what holds it: a written tensor, or a new one."""
+        own = results_of_its_own(writer)
+        if position not in own:
+            aliases = [i for i in range(len(targets) + len(own)) if i not in own]
+            self.members[item] = self.members[targets[aliases.index(position)]]
+            return
+        result = results[own.index(position)]
+        result.meta["val"] = item.meta["val"]  # the storage that later views of it share
+        item.replace_all_uses_with(result)
+        self._register(result, (), {})
+
+    def _assign(self, target: _Member, value: fx.Node, writer: fx.Node) -> None:
+        """Give a tensor a new value, and with it the tensors that it is a view of."""
+        changed = [(target, value)]
+        member = target
+        while member.parent is not None and member.view is not None:
+            base = self._value(member.parent)
+            value = member.view.undone(self.graph, base, value, writer)
+            member = member.parent
+            changed.append((member, value))
+        target.family.writes.append(target)
+        for member, value in changed:
+            member.value, member.version = value, len(member.family.writes)
 
     def erase_writers(self) -> None:
         """Take the writing operators out; their readers read the values by now."""
@@ -197,32 +280,73 @@ class _Functionalizer:
     def mutated_placeholders(self) -> dict[str, fx.Node]:
         """The inputs and state that were written to, with the nodes that hold their values at the end."""
         return {
-            family.base.name: family.current
+            str(family.node.target): family.root.value
             for family in self.families.values()
-            if family.base.op == "placeholder" and family.version
+            if family.node.op == "placeholder" and family.writes
         }
 
 
-def _again(graph: fx.Graph, view: fx.Node, new: fx.Node) -> fx.Node:
-    """The same view of `new`; what a call views is its first tensor."""
-    made = graph.node_copy(view, lambda n: n)
-    old = view.all_input_nodes[0]
-    made.args = fx.node.map_arg(made.args, lambda n: new if n is old else n)
-    made.kwargs = fx.node.map_arg(made.kwargs, lambda n: new if n is old else n)
-    return made
+_LOOK_BACK = 16
+"""Writes that are looked at one by one to see whether they touched a tensor; after more it counts as stale."""
 
 
-def _written_nodes(node: fx.Node) -> list[fx.Node]:
-    return [n for n in written(node) if isinstance(n, fx.Node)]
+def _is_stale(member: _Member) -> bool:
+    """Did a write since `member.version` touch this tensor?"""
+    missed = len(member.family.writes) - member.version
+    if missed > _LOOK_BACK:
+        return True
+    return any(not _are_apart(member, other) for other in member.family.writes[member.version :])
 
 
-def _storage(value: torch.Tensor) -> int:
-    return value.untyped_storage()._cdata  # noqa: SLF001
+def _are_apart(a: _Member, b: _Member) -> bool:
+    """Have two tensors of a family surely no element in common?"""
+    return any(
+        x.parent is y.parent and x.view.is_apart_from(y.view)  # type: ignore[union-attr]
+        for x in _lineage(a)
+        for y in _lineage(b)
+    )
 
 
-def _storages(node: fx.Node) -> list[int]:
-    value: Any = node.meta.get("val")
-    return [_storage(value)] if isinstance(value, torch.Tensor) else []
+def _lineage(member: _Member) -> list[_Member]:
+    """A tensor and those that it is a view of, the root left out."""
+    found = []
+    while member.parent is not None:
+        found.append(member)
+        member = member.parent
+    return found
+
+
+def _is_tensor(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+class _Storages:
+    """Which tensors of a graph share memory, and whose memory is written to or read by `as_strided`."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self._same: dict[int, int] = {}
+        for node in graph.nodes:
+            if memory.is_taken_for_copy(node):
+                source = self.of(node.all_input_nodes[0])
+                self._same[memory.storage_of(node.meta["val"])] = source
+        written_to = {self.of(n) for node in graph.nodes for n in written(node) if _is_tensor(n)}
+        strided = graph.find_nodes(op="call_function", target=aten.as_strided.default)
+        self.watched = written_to | {self.of(node) for node in strided}
+
+    def of(self, node: fx.Node) -> int:
+        """Equal for tensors that share memory."""
+        storage = memory.storage_of(node.meta["val"])
+        return self._same.get(storage, storage)
+
+
+def _take_strided(graph: fx.Graph) -> None:
+    """Replace `as_strided`, which reads a root in memory order now, by `take`."""
+    for node in graph.find_nodes(op="call_function", target=aten.as_strided.default):
+        with graph.inserting_before(node):
+            positions = memory.strided_positions(graph, node, node.args[0])
+            taken = call(graph, aten.take.default, node.args[0], positions, like=node)
+        node.replace_all_uses_with(taken)
+        graph.erase_node(node)
 
 
 run = whole_graph("functionalize", rewrite)

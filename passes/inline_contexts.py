@@ -52,7 +52,10 @@ _FULL = frozenset(
 
 
 def rewrite(module: fx.GraphModule) -> None:
-    """Inline the wrapped bodies of one graph."""
+    """Inline the wrapped bodies of one graph; write the casts of an autocast that was active around its capture."""
+    if (lower := module.meta.pop("autocast", None)) is not None:
+        for node in list(module.graph.nodes):
+            _cast_operands(node, lower)
     for node in list(module.graph.nodes):
         if node.op == "call_function" and node.target is _GRAD_MODE:
             _inline(module, node, node.args[1], node.args[2:], None)
@@ -92,6 +95,8 @@ def _inline(module: fx.GraphModule, node: fx.Node, body: Any, arguments: Any, lo
         mapped[inner] = made
     results = fx.node.map_arg(region.graph.output_node().args[0], lambda n: mapped[n])
     _replace(node, results)
+    if not body.users:
+        module.graph.erase_node(body)
 
 
 def _replace(node: fx.Node, results: Any) -> None:

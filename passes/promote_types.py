@@ -5,8 +5,9 @@
     s = aten.sum.default(mask)               b = aten._to_copy.default(mask, dtype=i64)
                                              s = aten.sum.default(b)
 
-Python numbers stay numbers; the tensor is cast where the number promotes it (`i64 * 2.5`). Source of the dtypes:
-the fake values, that is PyTorch's own promotion; for comparisons, whose result is bool, `torch.result_type`.
+Casts are written as `aten._to_copy.default(x, dtype=…)`. Python numbers stay numbers; the tensor is cast where the
+number promotes it (`i64 * 2.5`). A `dtype=` argument becomes a cast of the operand. Source of the dtypes: the fake
+values, that is PyTorch's own promotion; for comparisons, whose result is bool, `torch.result_type`.
 """
 
 from __future__ import annotations
@@ -21,18 +22,38 @@ from fx2onnx.rewrite import call, each_graph
 
 aten = torch.ops.aten
 
-# Operators that compute in the dtype of their result, besides those that torch tags as pointwise.
-_COMPUTE_IN_RESULT_DTYPE = frozenset(
-    {
-        *(getattr(aten, name) for name in ("sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod", "logsumexp")),
-        *(getattr(aten, name) for name in ("softmax", "log_softmax", "cat", "concat", "concatenate", "stack", "hstack")),
-        *(getattr(aten, name) for name in ("vstack", "dstack", "column_stack", "norm", "linalg_vector_norm", "cumulative_trapezoid")),
-    }
+_REDUCTIONS = (
+    *(aten.sum, aten.nansum, aten.mean, aten.nanmean, aten.prod, aten.cumsum, aten.cumprod, aten.trace),
+    *(aten.logsumexp, aten.softmax, aten.log_softmax, aten.norm, aten.linalg_vector_norm, aten.dist),
+    *(aten.special_softmax, aten.special_log_softmax, aten.special_logsumexp),
 )
-# Pointwise operators whose operands keep their own dtypes.
+_JOINS = (
+    *(aten.cat, aten.concat, aten.concatenate, aten.stack, aten.hstack, aten.vstack, aten.dstack),
+    *(aten.row_stack, aten.column_stack, aten.block_diag),
+)
+# Operators on elements that torch does not tag as pointwise: other names of tagged ones, and compositions.
+_ALIASES = (
+    *(aten.subtract, aten.multiply, aten.divide, aten.true_divide, aten.floor_divide, aten.rsub, aten.where),
+    *(aten.absolute, aten.negative, aten.fix, aten.arccos, aten.arccosh, aten.arcsin, aten.arcsinh, aten.arctan),
+    *(aten.arctan2, aten.arctanh, aten.outer, aten.ger, aten.kron, aten.special_exp2, aten.special_expit),
+    *(aten.special_erf, aten.special_erfc, aten.special_erfinv, aten.special_expm1, aten.special_log1p),
+    *(aten.special_logit, aten.special_digamma, aten.special_psi, aten.special_gammaln, aten.special_i0),
+    *(aten.special_sinc, aten.special_round, aten.special_ndtr, aten.special_xlogy, aten.special_gammainc),
+    *(aten.special_gammaincc, aten.special_polygamma, aten.special_multigammaln),
+    *(aten.mse_loss, aten.l1_loss, aten.smooth_l1_loss, aten.huber_loss),
+)
+_COMPARISONS = (
+    *(aten.eq, aten.ne, aten.lt, aten.le, aten.gt, aten.ge, aten.isclose),
+    *(aten.not_equal, aten.less, aten.less_equal, aten.greater, aten.greater_equal),
+)
+_PROMOTE = frozenset({*_REDUCTIONS, *_JOINS, *_ALIASES, *_COMPARISONS})
+
+# Tagged as pointwise, but their operands keep their own dtypes.
 _KEEP = frozenset(
-    getattr(aten, name)
-    for name in ("_to_copy", "clone", "copy", "masked_fill", "fill", "bernoulli", "ldexp", "frexp", "float_power", "dropout")
+    {
+        *(aten.clone, aten.masked_fill, aten.ldexp, aten.frexp, torch.ops.prims.convert_element_type),
+        *(aten.logical_and, aten.logical_or, aten.logical_xor, aten.logical_not),
+    }
 )
 _MASKS = frozenset({"condition", "mask"})
 
@@ -52,17 +73,22 @@ def _computation_dtype(node: fx.Node) -> torch.dtype | None:
     target: torch._ops.OpOverload = node.target  # type: ignore[assignment]  # noqa: SLF001
     if not isinstance(value, torch.Tensor) or not _promotes(target):
         return None
-    if value.dtype is not torch.bool or target.overloadpacket in _COMPUTE_IN_RESULT_DTYPE:
-        return value.dtype
-    return _compared_dtype(node)
+    dtype = _compared_dtype(node) if target.overloadpacket in _COMPARISONS else value.dtype
+    return None if dtype is None or any(_is_complex(n) for n in node.all_input_nodes) else dtype
 
 
 @functools.cache
 def _promotes(target: torch._ops.OpOverload) -> bool:  # noqa: SLF001
     packet = target.overloadpacket
-    if packet in _COMPUTE_IN_RESULT_DTYPE:
+    if packet in _PROMOTE:
         return True
-    return torch.Tag.pointwise in target.tags and packet not in _KEEP and "logical" not in target.name()
+    to_bool = {aten.isnan, aten.isinf, aten.isfinite, aten.isposinf, aten.isneginf, aten.signbit}
+    return torch.Tag.pointwise in target.tags and packet not in _KEEP | to_bool
+
+
+def _is_complex(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_complex()
 
 
 def _compared_dtype(node: fx.Node) -> torch.dtype | None:
@@ -77,16 +103,15 @@ def _operand(argument: Any) -> Any:
     """A stand-in for promotion: an empty tensor of the same rank and dtype, or a number."""
     value = argument.meta.get("val") if isinstance(argument, fx.Node) else argument
     if isinstance(value, torch.Tensor):
-        return torch.empty((0,) * value.dim() if value.dim() else (), dtype=value.dtype)
-    if isinstance(value, torch.SymInt):
-        return 1
-    if isinstance(value, torch.SymFloat):
-        return 1.0
+        return torch.empty((0,) * value.dim(), dtype=value.dtype, device="meta")
+    for symbolic, number in ((torch.SymBool, True), (torch.SymInt, 1), (torch.SymFloat, 1.0)):
+        if isinstance(value, symbolic):
+            return number
     return value if isinstance(value, bool | int | float) else None
 
 
 def _cast_operands(node: fx.Node, dtype: torch.dtype) -> None:
-    formals = node.target._schema.arguments  # type: ignore[union-attr]  # noqa: SLF001
+    formals = {a.name: a for a in node.target._schema.arguments}  # type: ignore[union-attr]  # noqa: SLF001
     graph = node.graph
 
     def cast(argument: fx.Node) -> fx.Node:
@@ -96,17 +121,15 @@ def _cast_operands(node: fx.Node, dtype: torch.dtype) -> None:
         with graph.inserting_before(node):
             return call(graph, aten._to_copy.default, argument, dtype=dtype, like=node)  # noqa: SLF001
 
-    args = [
-        value if formal.name in _MASKS else fx.node.map_arg(value, cast)
-        for formal, value in zip(formals, node.args, strict=False)
-    ]
-    kwargs = {k: v if k in _MASKS else fx.node.map_arg(v, cast) for k, v in node.kwargs.items()}
-    for i, formal in enumerate(formals):
-        if formal.name == "dtype":  # said by the cast now
-            kwargs.pop("dtype", None)
-            if i < len(args):
-                args[i] = None
-    node.args, node.kwargs = tuple(args), kwargs
+    def prepared(name: str, value: Any) -> Any:
+        if name == "dtype" and formals[name].has_default_value():  # said by the cast now
+            return None
+        return value if name in _MASKS else fx.node.map_arg(value, cast)
+
+    args = [prepared(name, value) for name, value in zip(formals, node.args, strict=False)]
+    kwargs = {k: prepared(k, v) for k, v in node.kwargs.items()}
+    node.args = tuple(args)
+    node.kwargs = {k: v for k, v in kwargs.items() if k != "dtype" or v is not None}
 
 
 run = each_graph("promote_types", rewrite)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import fx
 
 from fx2onnx import origin
 from fx2onnx.errors import UnsupportedOpError
+from fx2onnx.passes import memory
 from fx2onnx.rewrite import call
 
 aten = torch.ops.aten
@@ -24,16 +26,57 @@ _COUNTERPARTS = {
     "__irshift__": "bitwise_right_shift",
     "_index_put_impl_": "index_put",
 }
+# Their counterparts change more than values, or show memory that nothing wrote to.
+_REFUSED = frozenset({aten.set_, aten.set_data, aten.resize_, aten.resize_as_, aten._resize_output_})  # noqa: SLF001
+
+# Operators that write though their schema does not say so: the arguments, and when.
+_HIDDEN: dict[Any, tuple[tuple[str, str], str]] = {
+    aten.batch_norm.default: (("running_mean", "running_var"), "training"),
+    aten.native_batch_norm.default: (("running_mean", "running_var"), "training"),
+    aten.instance_norm.default: (("running_mean", "running_var"), "use_input_stats"),
+}
 
 
-def written(node: fx.Node) -> list[Any]:
-    """The arguments that a call writes to."""
-    if not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001
+@dataclass(frozen=True)
+class Effect:
+    """What a writing call does, said by functional calls.
+
+    Attributes:
+        values: for each written argument, the node that holds its new value.
+        results: the nodes of the call's results that are tensors of their own, in order.
+    """
+
+    values: list[fx.Node]
+    results: list[fx.Node]
+
+
+def written(node: fx.Node) -> list[fx.Node]:
+    """The tensors that a call writes to."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001
         return []
-    if is_hidden_write(node):
-        return [node.args[3], node.args[4]]
-    names = _written_names(node.target)
-    return [_argument(node, position, name) for position, name in names]
+    if node.target in _HIDDEN:
+        return _hidden(node)
+    found = [_argument(node, position, name) for position, name in _written_names(node.target)]
+    return [n for argument in found for n in _nodes_in(argument)]
+
+
+def results_of_its_own(node: fx.Node) -> list[int]:
+    """The positions of a writing call's results that are new tensors, not tensors that it wrote to."""
+    returns = node.target._schema.returns  # type: ignore[union-attr]  # noqa: SLF001
+    return [i for i, r in enumerate(returns) if r.alias_info is None or not r.alias_info.is_write]
+
+
+def _hidden(node: fx.Node) -> list[fx.Node]:
+    names, condition = _HIDDEN[node.target]
+    if not _named(node, condition):
+        return []
+    return [n for name in names for n in _nodes_in(_named(node, name))]
+
+
+def _nodes_in(argument: Any) -> list[fx.Node]:
+    found: list[fx.Node] = []
+    fx.node.map_arg(argument, found.append)
+    return found
 
 
 @functools.cache
@@ -46,84 +89,122 @@ def _argument(node: fx.Node, position: int, name: str) -> Any:
     return node.args[position] if position < len(node.args) else node.kwargs.get(name)
 
 
-def is_hidden_write(node: fx.Node) -> bool:
-    """Is this a batch norm in training mode? It updates its running statistics, though its schema does not say so."""
-    return (
-        node.target is aten.batch_norm.default
-        and bool(node.args[5])
-        and node.args[3] is not None
-        and node.args[4] is not None
-    )
+def _named(node: fx.Node, name: str) -> Any:
+    formals = node.target._schema.arguments  # type: ignore[union-attr]  # noqa: SLF001
+    position = next(i for i, a in enumerate(formals) if a.name == name)
+    return _argument(node, position, name)
 
 
-def new_values(node: fx.Node, args: Any, kwargs: Any) -> tuple[list[fx.Node], fx.Node | None]:
-    """The values that a writing call leaves in its written arguments, by functional calls.
+def effect(node: fx.Node, args: Any, kwargs: Any, olds: Sequence[fx.Node]) -> Effect:
+    """The functional calls that do what a writing call does, made at the graph's insertion point.
 
     Args:
-        node: the call.
-        args, kwargs: its arguments, current values in place of written tensors.
-
-    Returns:
-        A node for each written argument, and the node of a result that is a tensor of its own (None when the result
-        is the written tensor).
+        node: the writing call.
+        args, kwargs: its arguments, current values in place of tensors that were written to.
+        olds: the current values of the tensors that the call writes to.
 
     Raises:
         UnsupportedOpError: no functional counterpart is known.
     """
-    if is_hidden_write(node):
-        return _batch_norm(node, args)
     if (special := _SPECIAL.get(node.target)) is not None:
-        return [special(node, args)], None
-    target, args, kwargs, old = _functional(node, args, kwargs)
+        return special(node, args, olds)
+    target, args, kwargs = _functional(node, args, kwargs)
     if _keeps_type(node):
         made = node.graph.call_function(target, tuple(args), kwargs)
         made.meta.update(node.meta)
-        return [made], None
+        return Effect([made], [])
     made = call(node.graph, target, *args, like=node, **kwargs)
-    if isinstance(made.meta["val"], tuple | list):
-        raise _no_counterpart(node)
-    return [_like(node.graph, made, old.meta["val"], node)], None
+    parts = _parts(node, made)
+    own = len(results_of_its_own(node))
+    types = _types_after(node, olds)
+    values = [_like(node, *each) for each in zip(parts[own:], olds, types, strict=True)]
+    return Effect(values, parts[:own])
+
+
+def _parts(node: fx.Node, made: fx.Node) -> list[fx.Node]:
+    """The results of a functional call: first what is new, then the new values of written arguments."""
+    values = made.meta["val"]
+    if isinstance(values, torch.Tensor):
+        return [made]
+    return [call(node.graph, operator.getitem, made, i, like=node) for i in range(len(values))]
+
+
+def _types_after(node: fx.Node, olds: Sequence[fx.Node]) -> list[torch.Tensor]:
+    """The fake values of the written arguments after the call (an `out=` may have been resized)."""
+    returns = [r.alias_info is not None and r.alias_info.is_write for r in node.target._schema.returns]  # type: ignore[union-attr]  # noqa: SLF001
+    if not any(returns):
+        return [n.meta["val"] for n in olds]
+    values = node.meta["val"]
+    return [values] if isinstance(values, torch.Tensor) else [v for v, own in zip(values, returns, strict=True) if own]
+
+
+# Pointwise, but the result is bool.
+_TO_BOOL = frozenset({aten.logical_not_, aten.logical_and_, aten.logical_or_, aten.logical_xor_})
 
 
 def _keeps_type(node: fx.Node) -> bool:
     """Does the functional call surely make the dtype and shape of the tensor that is written to?
 
-    So it does when all tensors have one dtype and none is larger: then nothing needs to be computed on fakes.
+    So it does when it is pointwise on floats of one dtype: then nothing needs to be computed on fakes.
     """
-    value = node.meta.get("val")
-    others = [n.meta["val"] for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
-    return isinstance(value, torch.Tensor) and all(o.dtype == value.dtype for o in others)
+    value, target = node.meta.get("val"), node.target
+    if torch.Tag.pointwise not in target.tags or target.overloadpacket in _TO_BOOL:  # type: ignore[union-attr]
+        return False
+    tensors = [n.meta["val"] for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    in_place = len(_written_names(target)) == 1 and _written_names(target)[0][0] == 0  # type: ignore[arg-type]
+    return (
+        in_place
+        and isinstance(value, torch.Tensor)
+        and value.is_floating_point()
+        and all(t.dtype == value.dtype for t in tensors)
+    )
 
 
-def _functional(node: fx.Node, args: Any, kwargs: Any) -> tuple[Any, Any, Any, fx.Node]:
-    """The functional overload, its arguments, and the argument that the call writes to."""
+def _functional(node: fx.Node, args: Any, kwargs: Any) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The functional overload and its arguments."""
     target: torch._ops.OpOverload = node.target  # type: ignore[assignment]  # noqa: SLF001
-    names = _written_names(target)
-    if len(names) != 1:
+    formals = target._schema.arguments  # noqa: SLF001
+    if (overload := _counterpart(target)) is None:
         raise _no_counterpart(node)
-    position, name = names[0]
-    old = args[position] if position < len(args) else kwargs[name]
+    dropped = {a.name for a in formals if _is_out(a) or a.name == _UNSAFE}
+    taken = [value for formal, value in zip(formals, args, strict=False) if formal.name not in dropped]
+    return overload, taken, {k: v for k, v in kwargs.items() if k not in dropped}
+
+
+_UNSAFE = "unsafe"  # an argument of `_index_put_impl_` alone
+
+
+@functools.cache
+def _counterpart(target: torch._ops.OpOverload) -> torch._ops.OpOverload | None:  # noqa: SLF001
+    """The overload of the functional operator that takes the same arguments and writes to none."""
+    if target.overloadpacket in _REFUSED:
+        return None
+    wanted = _signature(target)
+    for packet in _packets(target):
+        for name in packet.overloads():
+            overload = getattr(packet, name)
+            if not overload._schema.is_mutable and _signature(overload) == wanted:  # noqa: SLF001
+                return overload  # type: ignore[no-any-return]
+    return None
+
+
+def _signature(target: torch._ops.OpOverload) -> list[tuple[str, str]]:  # noqa: SLF001
+    """Names and types of the arguments that are read; the first's name (`self` or `input`) does not matter."""
+    formals = [a for a in target._schema.arguments if not _is_out(a) and a.name != _UNSAFE]  # noqa: SLF001
+    return [(a.name if i else "", str(a.type)) for i, a in enumerate(formals)]
+
+
+def _is_out(formal: Any) -> bool:
+    return bool(formal.kwarg_only and formal.alias_info is not None and formal.alias_info.is_write)
+
+
+def _packets(target: torch._ops.OpOverload) -> Iterator[Any]:  # noqa: SLF001
+    namespace = getattr(torch.ops, target.namespace)
     own = target._schema.name.split("::")[1]  # noqa: SLF001
-    if position == 0:
-        packet = getattr(getattr(torch.ops, target.namespace), _COUNTERPARTS.get(own, own.removesuffix("_")), None)
-        overload = getattr(packet, target._overloadname, None)  # noqa: SLF001
-        if overload is None or own.removesuffix("_") == own and own not in _COUNTERPARTS:
-            raise _no_counterpart(node)
-        taken = len(overload._schema.arguments)  # noqa: SLF001
-        return overload, args[:taken], kwargs, old
-    rest = {k: v for k, v in kwargs.items() if k != name}
-    return _without_out(node, target, name), args[:position], rest, old
-
-
-def _without_out(node: fx.Node, target: torch._ops.OpOverload, out: str) -> Any:  # noqa: SLF001
-    """The overload that takes the same arguments but `out`."""
-    wanted = [(a.name, str(a.type)) for a in target._schema.arguments if a.name != out]  # noqa: SLF001
-    packet = target.overloadpacket
-    for name in packet.overloads():
-        overload = getattr(packet, name)
-        if [(a.name, str(a.type)) for a in overload._schema.arguments] == wanted:  # noqa: SLF001
-            return overload
-    raise _no_counterpart(node)
+    stem = own.removesuffix("_")
+    for name in (_COUNTERPARTS.get(own, stem), f"{stem}_functional"):
+        if hasattr(namespace, name):
+            yield getattr(namespace, name)
 
 
 def _no_counterpart(node: fx.Node) -> UnsupportedOpError:
@@ -132,51 +213,84 @@ def _no_counterpart(node: fx.Node) -> UnsupportedOpError:
     )
 
 
-def _like(graph: fx.Graph, made: fx.Node, old: torch.Tensor, node: fx.Node) -> fx.Node:
-    """`made` in the dtype and shape of the tensor that it is written to."""
-    if made.meta["val"].dtype != old.dtype:
-        made = call(graph, aten._to_copy.default, made, dtype=old.dtype, like=node)  # noqa: SLF001
-    if tuple(made.meta["val"].shape) != tuple(old.shape):
-        made = call(graph, aten.expand.default, made, sizes_of(graph, node, old), like=node)
+def _like(node: fx.Node, made: fx.Node, old: fx.Node, wanted: torch.Tensor | None = None) -> fx.Node:
+    """`made` in the dtype and shape of the tensor that it is written to.
+
+    Args:
+        node: the writing call.
+        made: the new value.
+        old: the value before.
+        wanted: the type after the write, where it is not that of `old`.
+    """
+    graph, wanted = node.graph, old.meta["val"] if wanted is None else wanted
+    if made.meta["val"].dtype != wanted.dtype:
+        made = call(graph, aten._to_copy.default, made, dtype=wanted.dtype, like=node)  # noqa: SLF001
+    shape = made.meta["val"].shape
+    if len(shape) != wanted.dim() or not all(map(memory.same_number, shape, wanted.shape)):
+        made = call(graph, aten.expand.default, made, memory.sizes_of(graph, old, node), like=node)
     return made
 
 
-def sizes_of(graph: fx.Graph, node: fx.Node, old: torch.Tensor) -> list[Any]:
-    """The sizes of the tensor that a call writes to, as numbers and nodes."""
-    holder = node.all_input_nodes[0]
-    sizes: list[Any] = []
-    for axis, size in enumerate(old.shape):
-        free = isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None
-        sizes.append(call(graph, aten.sym_size.int, holder, axis, like=node) if free else int(size))
-    return sizes
+# -- operators without a counterpart of their name ---------------------------------------------------
 
 
-def _copy(node: fx.Node, args: Any) -> fx.Node:
+def _copy(node: fx.Node, args: Any, olds: Sequence[fx.Node]) -> Effect:
     """`x.copy_(y)`: y in the dtype and shape of x."""
-    return _like(node.graph, args[1], args[0].meta["val"], node)
+    return Effect([_like(node, args[1], olds[0])], [])
 
 
-def _fill(node: fx.Node, args: Any) -> fx.Node:
-    return call(node.graph, aten.full_like.default, args[0], args[1], like=node)
+def _fill(node: fx.Node, args: Any, olds: Sequence[fx.Node]) -> Effect:
+    return Effect([call(node.graph, aten.full_like.default, args[0], args[1], like=node)], [])
 
 
-def _zero(node: fx.Node, args: Any) -> fx.Node:
-    return call(node.graph, aten.full_like.default, args[0], 0, like=node)
+def _zero(node: fx.Node, args: Any, olds: Sequence[fx.Node]) -> Effect:
+    return Effect([call(node.graph, aten.full_like.default, args[0], 0, like=node)], [])
 
 
-_SPECIAL: dict[Any, Callable[[fx.Node, Any], fx.Node]] = {
+def _fill_diagonal(node: fx.Node, args: Any, olds: Sequence[fx.Node]) -> Effect:
+    """On two axes; wrapped diagonals of tall matrices, and those of more axes, are rare."""
+    x, value, *wrap = args
+    if x.meta["val"].dim() != 2 or any(wrap):  # noqa: PLR2004
+        raise _no_counterpart(node)
+    diagonal = call(node.graph, aten.diagonal.default, x, like=node)
+    filled = call(node.graph, aten.full_like.default, diagonal, value, like=node)
+    return Effect([call(node.graph, aten.diagonal_scatter.default, x, filled, like=node)], [])
+
+
+def _batch_norm(node: fx.Node, args: Any, olds: Sequence[fx.Node]) -> Effect:
+    """Batch norm on batch statistics, with the new running statistics as results."""
+    x, weight, bias, mean, variance, _, momentum, eps, *_ = args
+    target = aten._native_batch_norm_legit_functional.default  # noqa: SLF001
+    made = call(node.graph, target, x, weight, bias, mean, variance, True, momentum, eps, like=node)
+    result, save_mean, save_rstd, *new = _parts(node, made)
+    own = [result] if node.target is aten.batch_norm.default else [result, save_mean, save_rstd]
+    return Effect([_like(node, *each) for each in zip(new, olds, strict=True)], own)
+
+
+def _instance_norm(node: fx.Node, args: Any, olds: Sequence[fx.Node]) -> Effect:
+    """Instance norm; the running statistics move towards the mean of all instances' statistics."""
+    x, weight, bias, mean, variance, _, momentum, eps, *rest = args
+    graph = node.graph
+    result = call(graph, node.target, x, weight, bias, None, None, True, momentum, eps, *rest, like=node)  # type: ignore[arg-type]
+    axes = list(range(2, x.meta["val"].dim()))
+    values = []
+    for old, seen in (
+        (mean, call(graph, aten.mean.dim, x, axes, like=node)),
+        (variance, call(graph, aten.var.correction, x, axes, like=node)),
+    ):
+        instances = call(graph, aten.mean.dim, seen, [0], like=node)
+        kept = call(graph, aten.mul.Tensor, old, 1 - momentum, like=node)
+        values.append(call(graph, aten.add.Tensor, kept, instances, alpha=momentum, like=node))
+    return Effect([_like(node, *each) for each in zip(values, olds, strict=True)], [result])
+
+
+_SPECIAL: dict[Any, Callable[[fx.Node, Any, Sequence[fx.Node]], Effect]] = {
     aten.copy_.default: _copy,
     aten.fill_.Tensor: _copy,
     aten.fill_.Scalar: _fill,
     aten.zero_.default: _zero,
+    aten.fill_diagonal_.default: _fill_diagonal,
+    aten.batch_norm.default: _batch_norm,
+    aten.native_batch_norm.default: _batch_norm,
+    aten.instance_norm.default: _instance_norm,
 }
-
-
-def _batch_norm(node: fx.Node, args: Any) -> tuple[list[fx.Node], fx.Node]:
-    """Batch norm on batch statistics, with the new running statistics as results."""
-    x, weight, bias, mean, variance, _, momentum, eps, *_ = args
-    graph, item = node.graph, operator.getitem
-    target = aten._native_batch_norm_legit_functional.default  # noqa: SLF001
-    made = call(graph, target, x, weight, bias, mean, variance, True, momentum, eps, like=node)
-    result, new_mean, new_variance = (call(graph, item, made, i, like=node) for i in (0, 3, 4))
-    return [new_mean, new_variance], result

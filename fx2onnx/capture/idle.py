@@ -36,8 +36,8 @@ def without_idle_relations(
         attempt: traces the model as the first time.
     """
     excluded = _excluding_one(graph.relations, requests)
-    if not excluded:
-        return graph
+    if all(r.internal for r in excluded):  # they have no influence on the graph
+        return _without(graph, excluded)
     try:
         with _other_answers({r.guard for r in excluded}):
             other = attempt()
@@ -45,7 +45,11 @@ def without_idle_relations(
         return graph
     if not same_structure(graph.module, other.module):
         return graph
-    return replace(graph, relations=tuple(r for r in graph.relations if r not in excluded))
+    return _without(graph, excluded)
+
+
+def _without(graph: TypedGraph, relations: Sequence[Relation]) -> TypedGraph:
+    return replace(graph, relations=tuple(r for r in graph.relations if r not in relations))
 
 
 @contextlib.contextmanager
@@ -76,11 +80,14 @@ def _excluding_one(relations: Sequence[Relation], requests: Sequence[Request]) -
     found = []
     for relation in relations:
         concerned = dims.names(relation.left) | dims.names(relation.right)
-        at_one = dict.fromkeys(concerned, 1)
-        if relation.guard and concerned <= names:
-            if dims.holds(relation.left, relation.sign, relation.right, at_one) is False:
-                found.append(relation)
+        tried = (0, 1) if relation.internal else (1,)
+        if relation.guard and concerned <= names and any(_fails(relation, concerned, size) for size in tried):
+            found.append(relation)
     return found
+
+
+def _fails(relation: Relation, names: set[str], size: int) -> bool:
+    return dims.holds(relation.left, relation.sign, relation.right, dict.fromkeys(names, size)) is False
 
 
 def same_structure(a: fx.GraphModule, b: fx.GraphModule) -> bool:

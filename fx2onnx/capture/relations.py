@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import linecache
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import sympy
@@ -37,7 +40,8 @@ def relations_of(shape_env: ShapeEnv) -> list[Relation]:
             if isinstance(part, sympy.Or):
                 choices.append(([_relation(p, shape_env, where) for p in part.args], where))
             elif (relation := _relation(part, shape_env, where)) is not None:
-                found.setdefault(relation.text, relation)
+                internal = guard.sloc is not None and guard.sloc.framework_loc == _INTERNAL
+                found.setdefault(relation.text, replace(relation, internal=internal))
     for options, where in choices:
         if not any(option is None or option.text in found for option in options):
             text = " or ".join(option.text for option in options if option is not None)
@@ -101,6 +105,9 @@ def place_of(sloc: SLoc | None) -> str | None:
     return None if frame is None or isinstance(frame, str) else f"{frame.filename}:{frame.lineno}: {frame.line}"
 
 
+_INTERNAL = "asked by torch for layout or shape"
+
+
 @contextlib.contextmanager
 def user_lines() -> Iterator[None]:
     """While a model is traced, let guards remember the user's line, which non-strict export leaves out."""
@@ -108,7 +115,7 @@ def user_lines() -> Iterator[None]:
 
     def with_user_line(_: ShapeEnv, framework_loc: Any = None) -> SLoc:
         del framework_loc
-        return SLoc(None, _user_line())
+        return _asked_from(sys._getframe(1))  # noqa: SLF001
 
     ShapeEnv._get_sloc = with_user_line  # type: ignore[method-assign]  # noqa: SLF001
     try:
@@ -117,16 +124,33 @@ def user_lines() -> Iterator[None]:
         ShapeEnv._get_sloc = original  # type: ignore[method-assign]  # noqa: SLF001
 
 
-def _user_line() -> str | None:
-    import linecache  # noqa: PLC0415  only when a guard is made
+def _asked_from(frame: FrameType | None) -> SLoc:
+    """The user's line among the callers, and whether torch asked only to know a layout or a shape.
 
-    frame = sys._getframe(2)  # noqa: SLF001
+    What is asked while a fake tensor's shape is computed, or while its memory layout is looked at, has no influence on
+    which operators are recorded: these are recorded before.
+    """
+    internal = None
     while frame is not None:
-        path = frame.f_code.co_filename
+        path, name = frame.f_code.co_filename, frame.f_code.co_name
         if not is_torch_file(path):
-            if __package__.split(".")[0] in frame.f_globals.get("__name__", "").split("."):
-                return None
+            if frame.f_globals.get("__name__", "").startswith("fx2onnx."):
+                break
             code = linecache.getline(path, frame.f_lineno).strip()
-            return f"{path}:{frame.f_lineno}: {code}" if code else f"{path}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+            return SLoc(internal, f"{path}:{frame.f_lineno}: {code}" if code else f"{path}:{frame.f_lineno}")
+        if path.endswith("_subclasses/fake_tensor.py") or (path.endswith("sym_node.py") and name in _LAYOUT):
+            internal = _INTERNAL
+        frame = frame.f_back
+    return SLoc(internal, None)
+
+
+_LAYOUT = frozenset(
+    {
+        "is_contiguous",
+        "is_channels_last_contiguous_2d",
+        "is_channels_last_contiguous_3d",
+        "is_channels_last_strides_2d",
+        "is_channels_last_strides_3d",
+        "is_non_overlapping_and_dense",
+    }
+)

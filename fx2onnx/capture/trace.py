@@ -58,11 +58,14 @@ def trace(
     dynamic = shapes.dynamic_shapes(module, args, kwargs) if by_leaf else None
     try:
         with _tracing(), dataclass_results(module):
-            return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
+            program = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
     except Fx2OnnxError:
         raise
     except Exception as error:
         raise capture_error(error) from error
+    if torch.is_autocast_enabled("cpu"):  # it is not in the graph: the caller's context is not traced
+        program.graph_module.meta["autocast"] = torch.get_autocast_dtype("cpu")
+    return program
 
 
 @contextlib.contextmanager

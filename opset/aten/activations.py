@@ -96,7 +96,7 @@ def hardshrink(op: OpBuilder, self: Value, lambd: float = 0.5) -> ir.Value:
 
 @lowers(aten.softshrink.default)
 def softshrink(op: OpBuilder, self: Value, lambd: float = 0.5) -> ir.Value:
-    """`self - clamp(self`, -lambd, lambd): moved toward 0 by lambd, 0 in between, NaN kept."""
+    """`self - clamp(self, -lambd, lambd)`: moved toward 0 by lambd, 0 in between, NaN kept."""
     return computed(op, lambda x: op.Sub(x, clip(op, x, -lambd, lambd)), self)
 
 
@@ -105,7 +105,7 @@ def softshrink(op: OpBuilder, self: Value, lambd: float = 0.5) -> ir.Value:
 
 @lowers(aten.elu.default)
 def elu(op: OpBuilder, self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> ir.Value:
-    """`scale * (x` where x > 0, else alpha * (exp(input_scale * x) - 1))."""
+    """`scale * x` where x is above 0, else `scale * alpha * (exp(input_scale * x) - 1)`."""
     if scale == 1 and input_scale == 1 and dtype_of(self) != f64:
         return emit(op, "Elu", self, alpha=float(alpha))
     return computed(op, lambda x: _elu(op, x, alpha, scale, input_scale), self)
@@ -229,7 +229,7 @@ def hardsigmoid(op: OpBuilder, self: Value) -> ir.Value:
 
 @lowers(aten.hardswish.default)
 def hardswish(op: OpBuilder, self: Value) -> ir.Value:
-    """`x * clamp(x + 3`, 0, 6) / 6."""
+    """`x * clamp(x + 3, 0, 6) / 6`."""
     if dtype_of(self) == f64:
         return op.Mul(self, _hardsigmoid(op, self))
     return computed(op, op.HardSwish, self)

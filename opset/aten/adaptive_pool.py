@@ -20,7 +20,7 @@ import torch
 from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of, shape_of
 from fx2onnx.dims import Dim
 from fx2onnx.opset.aten.operands import emit
-from fx2onnx.opset.aten.pool import Windows, average_windows, max_windows, plane_size
+from fx2onnx.opset.aten.pool import Windows, average_windows, max_windows
 from fx2onnx.opset.aten.spatial import with_batch
 from fx2onnx.rules import Rule, Target, lowers
 from fx2onnx.types import TensorType
@@ -81,8 +81,8 @@ def _average_rule(axes: int, *targets: Target) -> Rule:
 
 AVERAGE_POOLS = (
     _average_rule(1, aten.adaptive_avg_pool1d.default),
-    _average_rule(2, aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default),  # noqa: SLF001
-    _average_rule(3, aten.adaptive_avg_pool3d.default, aten._adaptive_avg_pool3d.default),  # noqa: SLF001
+    _average_rule(2, aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default),
+    _average_rule(3, aten.adaptive_avg_pool3d.default, aten._adaptive_avg_pool3d.default),
 )
 
 

@@ -9,7 +9,7 @@ import torch
 
 from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of, shape_of
 from fx2onnx.opset.aten.axes import INT64_MIN, Size, axes_of, mul, slice_axis
-from fx2onnx.opset.aten.movement import swapped
+from fx2onnx.opset.aten.movement import reshaped_like, swapped
 from fx2onnx.rules import lowers
 
 aten = torch.ops.aten
@@ -28,7 +28,7 @@ def roll(op: OpBuilder, self: Value, shifts: Sequence[Size], dims: Sequence[int]
         return self
     if not dims:
         flat = rolled(op, op.Reshape(self, op.ints([-1])), shifts[0], 0)
-        return op.reshape(flat, op.sizes(self), op.result.shape)
+        return reshaped_like(op, flat, self)
     x: ir.Value = self
     for shift, axis in zip(shifts, axes_of(dims, rank_of(self)), strict=True):
         x = rolled(op, x, shift, axis)

@@ -61,7 +61,7 @@ def scaled_dot_product_attention(
     return _by_formula(op, query, key, value, attn_mask, is_causal, scale, enable_gqa)
 
 
-@lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)  # noqa: SLF001  ATen's name
+@lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)
 def flash_attention_for_cpu(
     op: OpBuilder,
     query: Value,
@@ -83,14 +83,14 @@ def flash_attention_for_cpu(
     return made, op.ReduceLogSumExp(masked, op.ints([-1]), keepdims=0)
 
 
-@lowers(aten._scaled_dot_product_efficient_attention.default)  # noqa: SLF001  ATen's name
+@lowers(aten._scaled_dot_product_efficient_attention.default)
 def efficient_attention(
     op: OpBuilder,
     query: Value,
     key: Value,
     value: Value,
     attn_bias: Value | None,
-    compute_log_sumexp: bool,  # noqa: ARG001  for the backward pass
+    compute_log_sumexp: bool,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
@@ -103,7 +103,7 @@ def efficient_attention(
     return made, *(None for _ in op.results[1:])
 
 
-@lowers(aten._scaled_dot_product_flash_attention.default)  # noqa: SLF001  ATen's name
+@lowers(aten._scaled_dot_product_flash_attention.default)
 def flash_attention(
     op: OpBuilder,
     query: Value,
@@ -111,7 +111,7 @@ def flash_attention(
     value: Value,
     dropout_p: float = 0.0,
     is_causal: bool = False,
-    return_debug_mask: bool = False,  # noqa: ARG001  for the backward pass
+    return_debug_mask: bool = False,
     *,
     scale: float | None = None,
 ) -> tuple[ir.Value | None, ...]:
@@ -138,7 +138,7 @@ def _is_native(op: OpBuilder, query: Value, key: Value, value: Value) -> bool:
     return (
         op.opset in NATIVE_OPSETS
         and dtype_of(query) in NATIVE_DTYPES
-        and len(q) == len(k) == len(v) == 4  # noqa: PLR2004  batch, heads, positions, features
+        and len(q) == len(k) == len(v) == 4
         and q[0] == k[0] == v[0]
         and k[1] == v[1]
         and (q[1] == k[1] or (isinstance(q[1], int) and isinstance(k[1], int) and q[1] % k[1] == 0))
@@ -281,7 +281,7 @@ def _grouped(
 
 def _grouped_mask(op: OpBuilder, mask: Value | None, groups: list[int]) -> ir.Value | None:
     """(*, H or 1, L, S) -> (*, H' or 1, H/H' or 1, L, S)."""
-    if mask is None or rank_of(mask) <= 2:  # noqa: PLR2004  it has no heads
+    if mask is None or rank_of(mask) <= 2:
         return mask
     if mask.of.shape[-3] == 1:
         return op.Unsqueeze(mask, op.ints([-3]))

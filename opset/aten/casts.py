@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import torch
 
-from fx2onnx.builder import OpBuilder, Value, dtype_of
+from fx2onnx.builder import OpBuilder, Value, dtype_of, shape_of
 from fx2onnx.rules import Gap, lowers
 
 aten = torch.ops.aten
@@ -74,11 +74,20 @@ def to_result(op: OpBuilder, self: Value, other: Value | None = None) -> ir.Valu
     aten.real.default,
     aten.resolve_conj.default,
     aten.resolve_neg.default,
-    aten.view_as.default,
 )
 def same(op: OpBuilder, self: Value) -> ir.Value:
     """(*) -> (*), the argument itself."""
     return self
+
+
+@lowers(aten.copy.default)
+def copy(op: OpBuilder, self: Value, src: Value) -> ir.Value:
+    """(*), (*src) -> (*): the elements of src in the shape and dtype of self."""
+    made = op.cast(src, op.result.dtype)
+    if shape_of(src) == shape_of(self):
+        return made
+    static = [s for s in shape_of(self) if isinstance(s, int)]
+    return op.Expand(made, op.ints(static) if len(static) == len(shape_of(self)) else op.Shape(self))
 
 
 @lowers(aten.view.dtype)

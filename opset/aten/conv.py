@@ -27,7 +27,7 @@ Setting = int | Sequence[int]
 @lowers(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)
 def conv(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value,
     bias: Value | None = None,
     stride: Setting = 1,
@@ -44,11 +44,11 @@ def conv(
     aten.conv1d.padding,
     aten.conv2d.padding,
     aten.conv3d.padding,
-    aten._convolution_mode.default,  # noqa: SLF001  ATen's name
+    aten._convolution_mode.default,
 )
 def conv_padding(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value,
     bias: Value | None = None,
     stride: Setting = 1,
@@ -71,7 +71,7 @@ def conv_padding(
 @lowers(aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.conv_transpose3d.input)
 def conv_transpose(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value,
     bias: Value | None = None,
     stride: Setting = 1,
@@ -109,12 +109,12 @@ def conv_transpose(
 
 @lowers(
     aten.convolution.default,
-    aten._convolution.default,  # noqa: SLF001  ATen's name
-    aten._convolution.deprecated,  # noqa: SLF001
+    aten._convolution.default,
+    aten._convolution.deprecated,
 )
 def convolution(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value,
     bias: Value | None,
     stride: Setting,
@@ -123,10 +123,10 @@ def convolution(
     transposed: bool,
     output_padding: Setting,
     groups: int,
-    benchmark: bool = False,  # noqa: ARG001  how it is computed, not what
-    deterministic: bool = False,  # noqa: ARG001
-    cudnn_enabled: bool = False,  # noqa: ARG001
-    allow_tf32: bool = False,  # noqa: ARG001
+    benchmark: bool = False,
+    deterministic: bool = False,
+    cudnn_enabled: bool = False,
+    allow_tf32: bool = False,
 ) -> ir.Value:
     """Either of the two, as the core operator spells them."""
     if transposed:

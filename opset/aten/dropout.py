@@ -18,7 +18,7 @@ aten = torch.ops.aten
     aten.alpha_dropout.default,
     aten.feature_alpha_dropout.default,
 )
-def dropout(op: OpBuilder, input: Value, p: float, train: bool) -> ir.Value:  # noqa: A002, ARG001  the schema's name
+def dropout(op: OpBuilder, input: Value, p: float, train: bool) -> ir.Value:
     """(*) -> (*), the argument itself.
 
     Raises:
@@ -31,7 +31,7 @@ def dropout(op: OpBuilder, input: Value, p: float, train: bool) -> ir.Value:  # 
 @lowers(aten.native_dropout.default)
 def native_dropout(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     p: float,
     train: bool | None,
 ) -> tuple[ir.Value, ir.Value]:

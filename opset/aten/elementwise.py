@@ -284,7 +284,7 @@ def clamp(op: OpBuilder, self: Value, min: Operand | None = None, max: Operand |
     """min(max(self, lower), upper): the upper bound wins where the bounds cross; NaN stays."""
     dtype = op.result.dtype
     x = operand(op, self, dtype)
-    if min is not None and max is not None and not isinstance(min, Value) and not isinstance(max, Value):
+    if isinstance(min, int | float) and isinstance(max, int | float):
         return clip(op, x, min, max)
     if min is not None:
         x = emit(op, "Max", x, operand(op, min, dtype))
@@ -294,9 +294,9 @@ def clamp(op: OpBuilder, self: Value, min: Operand | None = None, max: Operand |
 
 
 def clip(op: OpBuilder, x: ir.Value, low: float, high: float) -> ir.Value:
-    """`x between two numbers`, NaN where x or a bound is."""
+    """The tensor between two numbers, NaN where x or a bound is."""
     dtype = dtype_of(x)
-    if low != low or high != high:
+    if math.isnan(low) or math.isnan(high):
         return emit(op, "Add", x, operand(op, math.nan, dtype))
     return emit(op, "Clip", x, operand(op, low, dtype), operand(op, high, dtype))
 
@@ -353,7 +353,7 @@ def _ignoring_nan(op: OpBuilder, op_type: str, a: Operand, b: Operand) -> ir.Val
 
 @lowers(aten.atan2.default, aten.arctan2.default)
 def atan2(op: OpBuilder, self: Value, other: Value) -> ir.Value:
-    """The angle of (other, self), in (-pi, pi]; atan2(0, 0) is 0, a negative zero counts as zero."""
+    """The angle of the point (other, self), in (-pi, pi]; 0 for the origin, whatever the signs of zeros."""
 
     def formula(y: ir.Value, x: ir.Value) -> ir.Value:
         dtype = dtype_of(x)
@@ -372,7 +372,7 @@ def atan2(op: OpBuilder, self: Value, other: Value) -> ir.Value:
 
 @lowers(aten.hypot.default)
 def hypot(op: OpBuilder, self: Value, other: Value) -> ir.Value:
-    """sqrt(self² + other²), scaled by the larger one so that squares neither overflow nor vanish."""
+    """The root of self² + other², scaled by the larger one so that squares neither overflow nor vanish."""
 
     def formula(a: ir.Value, b: ir.Value) -> ir.Value:
         a, b = op.Abs(a), op.Abs(b)

@@ -1,7 +1,7 @@
 """The largest and the smallest element along an axis, their positions, and the median.
 
-Which of equal elements a position names is PyTorch's choice where it makes one: the first. ONNX says nothing of
-NaN in its reductions.
+Of equal elements, the first one's position is returned, as by PyTorch. ONNX says nothing of NaN in
+reductions.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def median_dim(op: OpBuilder, self: Value, dim: int, keepdim: bool = False) -> t
 
 
 def _middle(op: OpBuilder, x: ir.Value, axis: int) -> tuple[ir.Value, ir.Value]:
-    """The lower middle along an axis (kept with size 1), and its position; the first NaN where there is one."""
+    """The lower middle along an axis (kept with size 1), and its position; those of the first NaN if any."""
     size = op.size(x, axis)
     if isinstance(size, int):
         half: ir.Value = op.ints([(size + 1) // 2])

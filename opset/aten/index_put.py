@@ -27,9 +27,9 @@ from fx2onnx.opset.aten.indexing import (
     with_axis,
     without_masks,
 )
-from fx2onnx.opset.aten.movement import broadcast, transposed
+from fx2onnx.opset.aten.movement import broadcast, reshaped_like, transposed
 from fx2onnx.opset.aten.operands import where
-from fx2onnx.opset.aten.scatter import along, filled, scatter_elements, scatter_nd, shape_vector
+from fx2onnx.opset.aten.scatter import along, filled, scatter_elements, scatter_nd
 from fx2onnx.rules import lowers
 
 aten = torch.ops.aten
@@ -178,7 +178,7 @@ def put(op: OpBuilder, self: Value, index: Value, source: Value, accumulate: boo
         op.Reshape(v, op.ints([-1])) for v in (self, index, op.cast(source, op.result.dtype))
     )
     made = scatter_elements(op, flat, places, new, 0, "add" if accumulate else "none")
-    return op.Reshape(made, shape_vector(op, self))
+    return reshaped_like(op, made, self)
 
 
 @lowers(aten.masked_scatter.default)

@@ -109,15 +109,11 @@ def gemm(op: OpBuilder, a: ir.Value, b: ir.Value, c: ir.Value | None, **attribut
 def addmm(
     op: OpBuilder, self: Value, mat1: Value, mat2: Value, *, beta: Operand = 1, alpha: Operand = 1
 ) -> ir.Value:
-    """`beta * self + alpha * (n`, k) @ (k, m); with beta 0, self is not read (so that its NaN do not count)."""
-    static = not isinstance(beta, ir.Value) and not isinstance(alpha, ir.Value)
-    if static and dtype_of(mat1) in FLOATS:
-        attributes = {}
-        if alpha != 1:
-            attributes["alpha"] = float(alpha)
-        if beta not in (0, 1):
-            attributes["beta"] = float(beta)
-        return gemm(op, mat1, mat2, None if beta == 0 else self, **attributes)
+    """`beta * self + alpha * mat1 @ mat2`; with beta 0, self is not read, so that its NaN do not count."""
+    if isinstance(beta, int | float) and isinstance(alpha, int | float) and dtype_of(mat1) in FLOATS:
+        factors = {"alpha": float(alpha), "beta": float(beta) if beta else 1.0}
+        attributes = {name: factor for name, factor in factors.items() if factor != 1}
+        return gemm(op, mat1, mat2, self if beta else None, **attributes)
     return _added(op, self, emit(op, "MatMul", mat1, mat2), beta, alpha)
 
 
@@ -133,7 +129,7 @@ def baddbmm(
 def addbmm(
     op: OpBuilder, self: Value, batch1: Value, batch2: Value, *, beta: Operand = 1, alpha: Operand = 1
 ) -> ir.Value:
-    """`beta * self + alpha * the sum over the batch of (b`, n, k) @ (b, k, m)."""
+    """`beta * self + alpha * sum(batch1 @ batch2)`, summed over the batch."""
     products = emit(op, "MatMul", batch1, batch2)
     return _added(op, self, emit(op, "ReduceSum", products, op.ints([0]), keepdims=0), beta, alpha)
 
@@ -142,7 +138,7 @@ def addbmm(
 def addr(
     op: OpBuilder, self: Value, vec1: Value, vec2: Value, *, beta: Operand = 1, alpha: Operand = 1
 ) -> ir.Value:
-    """`beta * self + alpha * the outer product of (n) and (m)`."""
+    """`beta * self + alpha * outer(vec1, vec2)`."""
     dtype = op.result.dtype
     column = op.Unsqueeze(operand(op, vec1, dtype), op.ints([1]))
     product = _times(op, column, operand(op, vec2, dtype))
@@ -164,9 +160,7 @@ def _added(op: OpBuilder, self: Value, product: ir.Value, beta: Operand, alpha: 
         return op.Add(scaled(self, beta), scaled(product, alpha))
 
     if not isinstance(beta, ir.Value) and beta == 0:
-        made = computed(op, lambda x: scaled(x, alpha), product)
-        # self still broadcasts the result where it is larger; it never is for these operators
-        return made
+        return computed(op, lambda x: scaled(x, alpha), product)
     return computed(op, formula, self, product)
 
 
@@ -186,8 +180,8 @@ def einsum(
         return op.Einsum(*values, equation=text)
 
     dtype = op.result.dtype
-    # ONNX Runtime 1.32 has Einsum for float32, float64, int32 and int64; of the rest, PyTorch sums half precision
-    # in float32 and small integers wrap around
+    # ONNX Runtime 1.32 has Einsum for float32, float64, int32 and int64 only: PyTorch sums half precision in
+    # float32, and small integers wrap around
     wide = {bf16: f32, torch.float16: f32}.get(dtype, dtype)
     if not dtype.is_floating_point and dtype != torch.int64:
         wide = torch.int32
@@ -220,7 +214,7 @@ def canonical_equation(equation: str, ranks: Sequence[int]) -> str:
 
 
 def _without_broadcasts(op: OpBuilder, equation: str, tensors: Sequence[Value]) -> list[ir.Value]:
-    """The operands with axes of size 1 brought to the size that their letter has elsewhere, as torch allows."""
+    """The operands with axes of size 1 widened to the size of their letter elsewhere, as torch allows."""
     terms = equation.partition("->")[0].split(",")
     sizes: dict[str, tuple[Value, int]] = {}
     for term, x in zip(terms, tensors, strict=True):

@@ -1,4 +1,4 @@
-"""Variance and standard deviation: `(*) -> (*)` without the axes of `dim`, see `fx2onnx.opset.aten.reduce`."""
+"""Variance and standard deviation: `(*) -> (*)` without the axes of `dim`, as in `reduce.py`."""
 
 from __future__ import annotations
 

@@ -60,6 +60,17 @@ def to_result(op: OpBuilder, x: ir.Value, sizes: Sequence[Size]) -> ir.Value:
     return op.reshape(x, sizes, op.result.shape)
 
 
+def shape_vector(op: OpBuilder, x: ir.Value) -> ir.Value:
+    """The shape of a tensor: a constant where it is static."""
+    shape = shape_of(x)
+    return op.ints([int(s) for s in shape if s is not None]) if is_static(shape) else op.Shape(x)
+
+
+def reshaped_like(op: OpBuilder, x: ir.Value, like: ir.Value) -> ir.Value:
+    """A tensor in the shape of another, which may be empty."""
+    return op.Reshape(x, shape_vector(op, like), allowzero=1)
+
+
 @lowers(aten.flatten.using_ints)
 def flatten(op: OpBuilder, self: Value, start_dim: int = 0, end_dim: int = -1) -> ir.Value:
     """(…, a, b, c, …) -> (…, a*b*c, …); a tensor without axes gets one."""
@@ -90,7 +101,9 @@ def merge(op: OpBuilder, x: ir.Value, start: int, end: int) -> ir.Value:
     size: Size = -1 if product is None else product
     if size == -1 and 0 in known:  # ONNX Reshape takes no -1 beside an empty axis
         size = functools.reduce(functools.partial(mul, op), sizes[start : end + 1])
-    return op.reshape(x, [*sizes[:start], size, *sizes[end + 1 :]], [*known[:start], product, *known[end + 1 :]])
+    return op.reshape(
+        x, [*sizes[:start], size, *sizes[end + 1 :]], [*known[:start], product, *known[end + 1 :]]
+    )
 
 
 @lowers(aten.unflatten.int)

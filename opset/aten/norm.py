@@ -54,15 +54,15 @@ class Statistics(NamedTuple):
 @lowers(aten.batch_norm.default)
 def batch_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
     running_mean: Value | None,
     running_var: Value | None,
     training: bool,
-    momentum: float,  # noqa: ARG001  for the running statistics, which are no result
+    momentum: float,
     eps: float,
-    cudnn_enabled: bool = True,  # noqa: ARG001  how it is computed, not what
+    cudnn_enabled: bool = True,
 ) -> ir.Value:
     """(N, C, *) -> (N, C, *), by the running statistics or, in training, by the batch's own."""
     channels = Channels(weight, bias, running_mean, running_var)
@@ -71,16 +71,16 @@ def batch_norm(
     return _by_running(op, input, channels, eps)
 
 
-@lowers(aten.native_batch_norm.default, aten._native_batch_norm_legit.default)  # noqa: SLF001  ATen's name
+@lowers(aten.native_batch_norm.default, aten._native_batch_norm_legit.default)
 def native_batch_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
     running_mean: Value | None,
     running_var: Value | None,
     training: bool,
-    momentum: float,  # noqa: ARG001  for the running statistics, which are no result
+    momentum: float,
     eps: float,
 ) -> tuple[ir.Value, ...]:
     """(N, C, *) -> (N, C, *), mean (C,), 1/sqrt(var + eps) (C,); the latter are (0,) unless in training."""
@@ -91,14 +91,14 @@ def native_batch_norm(
     return made, *_as_results(op, 1, found.mean, found.inverse)
 
 
-@lowers(aten._native_batch_norm_legit.no_stats)  # noqa: SLF001  ATen's name
+@lowers(aten._native_batch_norm_legit.no_stats)
 def native_batch_norm_no_stats(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
-    training: bool,  # noqa: ARG001  there are no other statistics than the batch's
-    momentum: float,  # noqa: ARG001
+    training: bool,
+    momentum: float,
     eps: float,
 ) -> tuple[ir.Value, ...]:
     """(N, C, *) -> (N, C, *), mean (C,), 1/sqrt(var + eps) (C,), all of the batch."""
@@ -106,15 +106,15 @@ def native_batch_norm_no_stats(
     return made, *_as_results(op, 1, found.mean, found.inverse)
 
 
-@lowers(aten._native_batch_norm_legit_no_training.default)  # noqa: SLF001  ATen's name
+@lowers(aten._native_batch_norm_legit_no_training.default)
 def native_batch_norm_no_training(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
     running_mean: Value,
     running_var: Value,
-    momentum: float,  # noqa: ARG001  for training
+    momentum: float,
     eps: float,
 ) -> tuple[ir.Value, ...]:
     """(N, C, *) -> (N, C, *) by the running statistics, and two tensors (0,)."""
@@ -122,15 +122,15 @@ def native_batch_norm_no_training(
     return made, *_empty(op, 2)
 
 
-@lowers(aten._batch_norm_no_update.default)  # noqa: SLF001  ATen's name
+@lowers(aten._batch_norm_no_update.default)
 def batch_norm_no_update(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
     running_mean: Value | None,
     running_var: Value | None,
-    momentum: float,  # noqa: ARG001  for training
+    momentum: float,
     eps: float,
 ) -> tuple[ir.Value, ...]:
     """(N, C, *) -> (N, C, *) by the running statistics, and three tensors (0,)."""
@@ -138,10 +138,10 @@ def batch_norm_no_update(
     return made, *_empty(op, 3)
 
 
-@lowers(aten._native_batch_norm_legit_functional.default)  # noqa: SLF001  ATen's name
+@lowers(aten._native_batch_norm_legit_functional.default)
 def native_batch_norm_functional(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
     running_mean: Value,
@@ -159,10 +159,10 @@ def native_batch_norm_functional(
     return made, *means, *_updated(op, channels, found, momentum)
 
 
-@lowers(aten._batch_norm_with_update_functional.default)  # noqa: SLF001  ATen's name
+@lowers(aten._batch_norm_with_update_functional.default)
 def batch_norm_with_update(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
     running_mean: Value,
@@ -189,9 +189,7 @@ def _by_running(op: OpBuilder, x: ir.Value, channels: Channels, eps: float) -> i
     return spatial.emit(op, "BatchNormalization", x, weight, bias, mean, variance, epsilon=eps)
 
 
-def _by_batch(
-    op: OpBuilder, x: ir.Value, channels: Channels, eps: float
-) -> tuple[ir.Value, Statistics]:
+def _by_batch(op: OpBuilder, x: ir.Value, channels: Channels, eps: float) -> tuple[ir.Value, Statistics]:
     """By the batch's own mean and variance; ONNX Runtime 1.32 has no training mode of BatchNormalization."""
     dtype, wide = dtype_of(x), f64 if dtype_of(x) == f64 else f32
     axes = [0, *range(2, rank_of(x))]
@@ -236,15 +234,15 @@ def _updated(
 @lowers(aten.instance_norm.default)
 def instance_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
     running_mean: Value | None,
     running_var: Value | None,
     use_input_stats: bool,
-    momentum: float,  # noqa: ARG001  for the running statistics, which are no result
+    momentum: float,
     eps: float,
-    cudnn_enabled: bool = True,  # noqa: ARG001  how it is computed, not what
+    cudnn_enabled: bool = True,
 ) -> ir.Value:
     """(N, C, *) -> (N, C, *), by each instance's own statistics or by the running ones."""
     if not use_input_stats:
@@ -255,18 +253,18 @@ def instance_norm(
 @lowers(aten.group_norm.default)
 def group_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     num_groups: int,
     weight: Value | None = None,
     bias: Value | None = None,
     eps: float = 1e-5,
-    cudnn_enabled: bool = True,  # noqa: ARG001  how it is computed, not what
+    cudnn_enabled: bool = True,
 ) -> ir.Value:
     """(N, C, *) -> (N, C, *), each group of channels by its own statistics.
 
     Groups are the channels of InstanceNormalization: ONNX Runtime 1.32 has no kernel of GroupNormalization.
     """
-    if shape_of(input)[1] == num_groups and rank_of(input) > 2:  # noqa: PLR2004  with positions to average over
+    if shape_of(input)[1] == num_groups and rank_of(input) > 2:
         return _by_instance(op, input, weight, bias, eps)
     grouped = op.Reshape(input, op.ints([0, num_groups, -1]))
     made = _by_instance(op, grouped, None, None, eps)
@@ -285,12 +283,12 @@ def _back(op: OpBuilder, sizes: Sequence[int | None]) -> ir.Value:
 @lowers(aten.native_group_norm.default)
 def native_group_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     weight: Value | None,
     bias: Value | None,
-    N: Size,  # noqa: N803  the schema's names
-    C: Size,  # noqa: N803, ARG001
-    HxW: Size,  # noqa: N803, ARG001
+    N: Size,
+    C: Size,
+    HxW: Size,
     group: int,
     eps: float,
 ) -> tuple[ir.Value, ...]:
@@ -326,7 +324,7 @@ def _scaled_channels(
     behind = op.ints([*range(1, rank_of(x) - 1)])
 
     def channelwise(parameter: ir.Value) -> ir.Value:
-        return op.cast(op.Unsqueeze(parameter, behind) if rank_of(x) > 2 else parameter, wide)  # noqa: PLR2004
+        return op.cast(op.Unsqueeze(parameter, behind) if rank_of(x) > 2 else parameter, wide)
 
     if weight is not None:
         x = op.Mul(x, channelwise(weight))
@@ -339,12 +337,12 @@ def _scaled_channels(
 @lowers(aten.layer_norm.default)
 def layer_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     normalized_shape: Sequence[Size],
     weight: Value | None = None,
     bias: Value | None = None,
     eps: float = 1e-5,
-    cudnn_enable: bool = True,  # noqa: ARG001  how it is computed, not what
+    cudnn_enable: bool = True,
 ) -> ir.Value:
     """(*, *normalized_shape) -> the same, one LayerNormalization over the last axes.
 
@@ -361,7 +359,7 @@ def layer_norm(
 @lowers(aten.native_layer_norm.default)
 def native_layer_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     normalized_shape: Sequence[Size],
     weight: Value | None,
     bias: Value | None,
@@ -378,7 +376,7 @@ def native_layer_norm(
 @lowers(aten.rms_norm.default, since=23)
 def rms_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     normalized_shape: Sequence[Size],
     weight: Value | None = None,
     eps: float | None = None,
@@ -400,7 +398,7 @@ def rms_norm(
 @lowers(aten.rms_norm.default)
 def rms_norm_by_formula(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     normalized_shape: Sequence[Size],
     weight: Value | None = None,
     eps: float | None = None,
@@ -415,7 +413,7 @@ def rms_norm_by_formula(
 
 def _fused_rms_norm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     normalized_shape: Sequence[Size],
     weight: Value | None,
     eps: float | None,
@@ -428,7 +426,7 @@ def _fused_rms_norm(
     return made, *_as_results(op, 1, op.Reciprocal(root))
 
 
-FUSED_RMS_NORM = lowers(aten._fused_rms_norm.default)(_fused_rms_norm)  # noqa: SLF001  ATen's name
+FUSED_RMS_NORM = lowers(aten._fused_rms_norm.default)(_fused_rms_norm)
 
 
 def _root_mean_square(op: OpBuilder, x: ir.Value, axes: int, eps: float) -> ir.Value:
@@ -447,13 +445,13 @@ def _rms_epsilon(x: ir.Value, eps: float | None) -> float:
 # -- of weights ----------------------------------------------------------------------------------------
 
 
-@lowers(aten._weight_norm.default)  # noqa: SLF001  ATen's name
+@lowers(aten._weight_norm.default)
 def weight_norm(op: OpBuilder, v: Value, g: Value, dim: int = 0) -> ir.Value:
     """(*) -> (*): v with the norms g along `dim`; over everything for -1."""
     return weight_norm_interface.function(op, v, g, dim)[0]  # type: ignore[no-any-return]
 
 
-@lowers(aten._weight_norm_interface.default)  # noqa: SLF001  ATen's name
+@lowers(aten._weight_norm_interface.default)
 def weight_norm_interface(op: OpBuilder, v: Value, g: Value, dim: int = 0) -> tuple[ir.Value, ir.Value]:
     """As `weight_norm`, and the norms of v."""
     axes = [axis for axis in range(rank_of(v)) if axis != dim]
@@ -467,7 +465,7 @@ def weight_norm_interface(op: OpBuilder, v: Value, g: Value, dim: int = 0) -> tu
 def _moments(
     op: OpBuilder, x: ir.Value, axes: Sequence[int], *, keepdims: bool = True
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """x less its mean, its mean, and its biased variance over some axes."""
+    """X less its mean, its mean, and its biased variance over some axes."""
     over = op.ints(list(axes))
     mean = op.ReduceMean(x, over, keepdims=1)
     centred = op.Sub(x, mean)

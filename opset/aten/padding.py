@@ -74,12 +74,18 @@ def padded(
         return x
     if all(isinstance(p, int) and p <= 0 for p in pads):
         return _cropped(op, x, pads)  # type: ignore[arg-type]  # all are numbers
-    if mode == "wrap" and op.opset < 19:
+    if mode in ("reflect", "edge") and any(isinstance(p, int) and p < 0 for p in pads):
+        # What is cut off on one side is still there to be mirrored or repeated on the other.
+        grown = padded(op, x, [max(p, 0) if isinstance(p, int) else p for p in pads], mode=mode)
+        return _cropped(op, grown, [min(p, 0) if isinstance(p, int) else 0 for p in pads])
+    if mode == "wrap" and op.opset < 19:  # the mode is new there
         return _wrapped(op, x, pads)
     vector = op.vector(pads)
     fill = [] if value == 0 or mode != "constant" else [op.constant(value, dtype_of(x))]
-    # ONNX Runtime 1.32 has no kernels of Pad for these; int32 holds their values.
+    # ONNX Runtime 1.32 has no kernels of Pad for these; the wider dtypes hold their values.
     wider = {torch.int16: torch.int32, torch.uint16: torch.int32}
+    if op.opset < 21:
+        wider[torch.bfloat16] = torch.float32
     return through(
         op, lambda v: op.Pad(v, vector, *(op.cast(f, dtype_of(v)) for f in fill), mode=mode), x, wider
     )

@@ -1,7 +1,7 @@
 """Random tensors. The dtype, the shape and the distribution are PyTorch's, the values the runtime's own.
 
-ONNX Runtime 1.32 has the Random operators up to opset 21 only. From 22 on, numbers are made of the random bits
-that Dropout's mask is.
+ONNX Runtime 1.32 has the Random operators up to opset 21 only. From 22 on, numbers are made of random bits:
+of the mask of a Dropout.
 """
 
 from __future__ import annotations

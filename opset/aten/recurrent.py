@@ -78,7 +78,7 @@ class Network:
 @lowers(aten.lstm.input)
 def lstm(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     hx: Sequence[Value],
     params: Sequence[Value],
     has_biases: bool,
@@ -100,7 +100,7 @@ def _padded_rule(cell: Cell, target: Target) -> Rule:
     @lowers(target)
     def recurrence(
         op: OpBuilder,
-        input: Value,  # noqa: A002  the schema's name
+        input: Value,
         hx: Value,
         params: Sequence[Value],
         has_biases: bool,
@@ -203,7 +203,9 @@ def _packed(
     rows = op.Where(inside, op.Add(before, number), op.constant(0))
     lengths = op.ReduceSum(op.cast(inside, torch.int32), op.ints([0]), keepdims=0)
     made, finals = _run(op, Network(cell, layers, lengths), op.Gather(data, rows), states)
-    flat = op.Reshape(_joined(op, made, Network(cell, layers), batch_first=False), op.ints([-1, _width(layers)]))
+    flat = op.Reshape(
+        _joined(op, made, Network(cell, layers), batch_first=False), op.ints([-1, _width(layers)])
+    )
     return op.Compress(flat, op.Reshape(inside, op.ints([-1])), axis=0), *finals
 
 
@@ -221,7 +223,7 @@ def _width(layers: tuple[tuple[Weights, ...], ...]) -> int:
 @lowers(aten.lstm_cell.default)
 def lstm_cell(
     op: OpBuilder,
-    input: Value,  # noqa: A002  the schema's name
+    input: Value,
     hx: Sequence[Value],
     w_ih: Value,
     w_hh: Value,
@@ -238,7 +240,7 @@ def _cell_rule(cell: Cell, target: Target) -> Rule:
     @lowers(target)
     def step(
         op: OpBuilder,
-        input: Value,  # noqa: A002  the schema's name
+        input: Value,
         hx: Value,
         w_ih: Value,
         w_hh: Value,
@@ -356,7 +358,9 @@ def _biases(op: OpBuilder, directions: tuple[Weights, ...], cell: Cell, hidden: 
 def _rows(cell: Cell, hidden: int, directions: int, parts: int) -> np.ndarray:
     """(D, parts*G*H), where ONNX's rows lie among those of all directions and parts one after the other."""
     rows = np.arange(directions * parts * len(cell.gates) * hidden)
-    return rows.reshape(directions, parts, len(cell.gates), hidden)[:, :, list(cell.gates)].reshape(directions, -1)
+    return rows.reshape(directions, parts, len(cell.gates), hidden)[:, :, list(cell.gates)].reshape(
+        directions, -1
+    )
 
 
 def _layers(
@@ -399,7 +403,9 @@ def _projected_layer(
     """
     if network.lengths is not None:
         raise ValueError("packed sequences with projections have no rule")
-    begins = [list(op.Split(b, axis=0, num_outputs=2, _outputs=2)) if len(directions) > 1 else [b] for b in begin]
+    begins = [
+        list(op.Split(b, axis=0, num_outputs=2, _outputs=2)) if len(directions) > 1 else [b] for b in begin
+    ]
     made = [
         _projected_direction(op, x, weights, begins[0][i], begins[1][i], reverse=i)
         for i, weights in enumerate(directions)

@@ -23,12 +23,11 @@ import onnx_ir as ir
 import torch
 
 from fx2onnx import dims
-from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of, shape_of
+from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of
 from fx2onnx.dims import Dim
 from fx2onnx.errors import UnsupportedOpError
 from fx2onnx.opset.aten.spatial import emit
-from fx2onnx.rules import Gap, Rule, Target, lowers
-from fx2onnx.types import DTYPES
+from fx2onnx.rules import Gap, Rule, lowers
 
 aten = torch.ops.aten
 
@@ -79,83 +78,53 @@ class Nearest:
     """One of the two ways to choose the nearest place.
 
     Attributes:
-        operator: ATen's operator over one axis, which shows where it looks.
+        operators: ATen's operators over one, two and three axes, which show where they look.
         shift: 1/2 where the middle of a place counts, 0 where its beginning does.
         attributes: the same for ONNX's Resize.
     """
 
-    operator: Any
+    operators: tuple[Any, ...]
     shift: float
     attributes: dict[str, str]
 
 
 NEAREST = Nearest(
-    aten.upsample_nearest1d.default,
+    (aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d),
     0.0,
     {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
 )
 NEAREST_EXACT = Nearest(
-    aten._upsample_nearest_exact1d.default,  # noqa: SLF001  ATen's name
+    (aten._upsample_nearest_exact1d, aten._upsample_nearest_exact2d, aten._upsample_nearest_exact3d),
     0.5,
     {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"},
 )
 
 
-def _nearest_rules(way: Nearest, one: Any, two: Any, three: Any) -> tuple[Rule, ...]:
+def _nearest_rules(way: Nearest) -> tuple[Rule, Rule]:
     """The rules of nearest interpolation over one, two and three axes."""
 
-    @lowers(one.vec, two.vec, three.vec)
-    def upsample_nearest(
+    @lowers(*(packet.vec for packet in way.operators))
+    def upsample_nearest_vec(
         op: OpBuilder,
-        input: Value,  # noqa: A002  the schema's name
+        input: Value,
         output_size: Sequence[Size] | None,
         scale_factors: Sequence[float] | None,
     ) -> ir.Value:
         """(N, C, *S) -> (N, C, *O)."""
         return _nearest(op, input, _resizing(op, input, output_size, scale_factors), way)
 
-    @lowers(one.default)
-    def upsample_nearest1d(
-        op: OpBuilder, self: Value, output_size: Sequence[Size], scales: float | None = None
+    @lowers(*(packet.default for packet in way.operators))
+    def upsample_nearest(
+        op: OpBuilder, self: Value, output_size: Sequence[Size], *scales: float | None
     ) -> ir.Value:
-        """(N, C, S) -> (N, C, O)."""
-        return _nearest(op, self, _resizing(op, self, output_size, [scales]), way)
+        """(N, C, *S) -> (N, C, *O), with a scale for each axis."""
+        return _nearest(op, self, _resizing(op, self, output_size, scales), way)
 
-    @lowers(two.default)
-    def upsample_nearest2d(
-        op: OpBuilder,
-        self: Value,
-        output_size: Sequence[Size],
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> ir.Value:
-        """(N, C, H, W) -> (N, C, H', W')."""
-        return _nearest(op, self, _resizing(op, self, output_size, [scales_h, scales_w]), way)
-
-    @lowers(three.default)
-    def upsample_nearest3d(
-        op: OpBuilder,
-        self: Value,
-        output_size: Sequence[Size],
-        scales_d: float | None = None,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> ir.Value:
-        """(N, C, D, H, W) -> (N, C, D', H', W')."""
-        return _nearest(op, self, _resizing(op, self, output_size, [scales_d, scales_h, scales_w]), way)
-
-    return upsample_nearest, upsample_nearest1d, upsample_nearest2d, upsample_nearest3d
+    return upsample_nearest_vec, upsample_nearest
 
 
-NEAREST_RULES = _nearest_rules(
-    NEAREST, aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d
-)
-NEAREST_EXACT_RULES = _nearest_rules(
-    NEAREST_EXACT,
-    aten._upsample_nearest_exact1d,  # noqa: SLF001  ATen's names
-    aten._upsample_nearest_exact2d,  # noqa: SLF001
-    aten._upsample_nearest_exact3d,  # noqa: SLF001
-)
+NEAREST_RULES = _nearest_rules(NEAREST)
+NEAREST_EXACT_RULES = _nearest_rules(NEAREST_EXACT)
 
 
 def _nearest(op: OpBuilder, x: Value, to: Resizing, way: Nearest) -> ir.Value:
@@ -164,11 +133,12 @@ def _nearest(op: OpBuilder, x: Value, to: Resizing, way: Nearest) -> ir.Value:
     Both compute places in float32, PyTorch as o * (S/O), ONNX Runtime as o / (O/S). Where o * S/O is a whole
     number they may fall on different sides of it: 41 * (1/41) is below 1.
     """
+    # ONNX Runtime 1.32 has no Resize of doubles
     if dtype_of(x) != torch.float64 and all(_is_safe(to, axis, way) for axis in range(len(to.old))):
         return _resize(op, x, to, mode="nearest", **way.attributes)
     made: ir.Value = x
     for axis in range(len(to.old)):
-        if to.old[axis] != to.new[axis] or to.scales:
+        if to.old[axis] != to.new[axis] or (to.scales and to.scales[axis] != 1):
             made = op.Gather(made, _places(op, x, to, axis, way), axis=axis + 2)
     return made
 
@@ -176,35 +146,45 @@ def _nearest(op: OpBuilder, x: Value, to: Resizing, way: Nearest) -> ir.Value:
 def _is_safe(to: Resizing, axis: int, way: Nearest) -> bool:
     """Does float32 rounding of the places not matter on this axis?"""
     old, new = to.old[axis], to.new[axis]
-    scale = to.scales[axis] if to.scales else None
     if isinstance(old, int) and isinstance(new, int):
-        return _looks_alike(old, new, scale, way)
-    if scale is not None:
-        return float(np.float32(scale)) == scale and _looks_alike(1024, int(1024 * scale), scale, way)
-    return old is not None and _doubles(old, new)
+        return _looks_alike(to, axis, way)
+    if to.scales is None:
+        return old is not None and _doubles(old, new)
+    scale = to.scales[axis]
+    some = Resizing((1024,) * len(to.old), (int(1024 * scale),) * len(to.old), None, to.scales)
+    return float(np.float32(scale)) == scale and _looks_alike(some, axis, way)
 
 
-def _looks_alike(old: int, new: int, scale: float | None, way: Nearest) -> bool:
-    """Are PyTorch's places those of exact arithmetic, which no rounding can change?"""
+def _looks_alike(to: Resizing, axis: int, way: Nearest) -> bool:
+    """Does ONNX Runtime look where PyTorch does, on a static axis?"""
+    expected = _torch_places(to, axis, way)
+    old, new = to.old[axis], to.new[axis]
+    scale = to.scales[axis] if to.scales else None
+    assert isinstance(old, int)
+    assert isinstance(new, int)
+    if way.shift == 0:
+        stretch = np.float32(scale) if scale else np.float32(new) / np.float32(old)
+        places = np.floor(np.arange(new, dtype=np.float32) / stretch)
+        return np.array_equal(np.clip(places, 0, old - 1), expected)
+    # ONNX Runtime's float32 arithmetic with halves is exact for powers of two; else no place may be near a jump
     ratio = 1 / scale if scale else old / new
     exact = (np.arange(new) + way.shift) * ratio
-    far = np.abs(exact - np.round(exact)) > 1e-6 * max(old, 8)  # noqa: PLR2004  from where floor jumps
-    whole = np.isclose(exact, np.round(exact), rtol=0, atol=1e-9)
-    expected = np.minimum(np.where(far, np.floor(exact), np.round(exact)), old - 1)
-    if not np.array_equal(_torch_places(old, new, scale, way), expected):
-        return False
-    return bool(np.all(far | (whole & _is_exact(ratio, way)) | (exact == 0)))
+    far = np.abs(exact - np.round(exact)) > 1e-6 * max(old, 8)
+    is_power = np.frexp(ratio)[0] == 0.5
+    return bool((is_power or far.all()) and np.array_equal(np.clip(np.floor(exact), 0, old - 1), expected))
 
 
-def _is_exact(ratio: float, way: Nearest) -> bool:
-    """Are whole places whole in ONNX Runtime's arithmetic? `o / scale` is; with halves, for powers of two."""
-    return way.shift == 0 or bool(np.frexp(ratio)[0] == 0.5)  # noqa: PLR2004
+def _torch_places(to: Resizing, axis: int, way: Nearest, dtype: torch.dtype = torch.float32) -> np.ndarray:
+    """(O,), where PyTorch looks for each place of a static axis, computing in this dtype.
 
-
-def _torch_places(old: int, new: int, scale: float | None, way: Nearest) -> np.ndarray:
-    """(O,), where PyTorch looks for each place."""
-    ramp = torch.arange(old, dtype=torch.float64).view(1, 1, -1)
-    return way.operator(ramp, [new], scale).view(-1).numpy().astype(np.int64)  # type: ignore[no-any-return]
+    It is asked: its kernels round the places of one and of two axes differently.
+    """
+    old, new, axes = to.old[axis], to.new[axis], len(to.old)
+    scales = [None] * axes if to.scales is None else [to.scales[axis], *[1.0] * (axes - 1)]
+    ones = [1] * (axes - 1)
+    ramp = torch.arange(old, dtype=dtype).view(1, 1, -1, *ones)
+    places = way.operators[axes - 1].default(ramp, [new, *ones], *scales)
+    return places.view(-1).numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
 def _doubles(old: Dim, new: Dim) -> bool:
@@ -216,12 +196,12 @@ def _doubles(old: Dim, new: Dim) -> bool:
 
 
 def _places(op: OpBuilder, x: Value, to: Resizing, axis: int, way: Nearest) -> ir.Value:
-    """(O,), where PyTorch looks for each place of an axis; in its float32 arithmetic where sizes are free."""
+    """(O,), where PyTorch looks for each place of an axis, step by step where sizes are free."""
     old, new = to.old[axis], to.new[axis]
     scale = to.scales[axis] if to.scales else None
+    wide = torch.float64 if dtype_of(x) == torch.float64 else torch.float32
     if isinstance(old, int) and isinstance(new, int):
-        return op.constant(_torch_places(old, new, scale, way))
-    wide = torch.float32
+        return op.constant(_torch_places(to, axis, way, wide))
     size = op.number(op.size(x, axis + 2), torch.int64)
     out = op.number(_new_size(op, x, to, axis), torch.int64)
     if scale is None:
@@ -230,29 +210,21 @@ def _places(op: OpBuilder, x: Value, to: Resizing, axis: int, way: Nearest) -> i
         ratio = op.constant(1 / scale, wide)
     steps = op.Range(op.constant(0, wide), op.cast(out, wide), op.constant(1, wide))
     if way.shift:
-        half = op.constant(0.5, wide)
-        where = op.Add(op.Sub(op.Mul(op.Add(steps, half), ratio), half), half)
-    else:
-        where = op.Mul(steps, ratio)
+        steps = op.Add(steps, op.constant(way.shift, wide))
+    where = op.Mul(steps, ratio)
     return op.Min(op.cast(op.Floor(where), torch.int64), op.Sub(size, op.constant(1)))
 
 
 # -- mixing ----------------------------------------------------------------------------------------------
 
 
-def _mixing_rules(mode: str, axes: int, packet: Any) -> tuple[Rule, Rule]:
-    """The rules of linear or cubic interpolation over so many axes."""
-    attributes: dict[str, Any] = {"mode": mode}
-    if mode == "cubic":
-        attributes["cubic_coeff_a"] = -0.75
-    return _mixing_vec(packet.vec, attributes), _mixing_default(axes, packet.default, attributes)
+def _mixing_rules(attributes: dict[str, Any], *packets: Any) -> tuple[Rule, Rule]:
+    """The rules of linear or cubic interpolation."""
 
-
-def _mixing_vec(target: Target, attributes: dict[str, Any]) -> Rule:
-    @lowers(target)
-    def upsample(
+    @lowers(*(packet.vec for packet in packets))
+    def upsample_vec(
         op: OpBuilder,
-        input: Value,  # noqa: A002  the schema's name
+        input: Value,
         output_size: Sequence[Size] | None,
         align_corners: bool,
         scale_factors: Sequence[float] | None,
@@ -261,47 +233,33 @@ def _mixing_vec(target: Target, attributes: dict[str, Any]) -> Rule:
         to = _resizing(op, input, output_size, scale_factors)
         return _mixed(op, input, to, align_corners, attributes)
 
-    return upsample
-
-
-def _mixing_default(axes: int, target: Target, attributes: dict[str, Any]) -> Rule:
-    if axes == 1:
-
-        @lowers(target)
-        def upsample1d(
-            op: OpBuilder,
-            self: Value,
-            output_size: Sequence[Size],
-            align_corners: bool,
-            scales: float | None = None,
-        ) -> ir.Value:
-            """(N, C, S) -> (N, C, O)."""
-            return _mixed(op, self, _resizing(op, self, output_size, [scales]), align_corners, attributes)
-
-        return upsample1d
-
-    @lowers(target)
+    @lowers(*(packet.default for packet in packets))
     def upsample(
         op: OpBuilder,
         self: Value,
         output_size: Sequence[Size],
         align_corners: bool,
-        scales_d: float | None = None,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
+        *scales: float | None,
     ) -> ir.Value:
-        """(N, C, *S) -> (N, C, *O)."""
-        to = _resizing(op, self, output_size, [scales_d, scales_h, scales_w])
-        return _mixed(op, self, to, align_corners, attributes)
+        """(N, C, *S) -> (N, C, *O), with a scale for each axis."""
+        return _mixed(op, self, _resizing(op, self, output_size, scales), align_corners, attributes)
 
-    return upsample
+    return upsample_vec, upsample
 
 
-MIXING_RULES = (
-    *_mixing_rules("linear", 1, aten.upsample_linear1d),
-    *_mixing_rules("linear", 2, aten.upsample_bilinear2d),
-    *_mixing_rules("linear", 3, aten.upsample_trilinear3d),
-    *_mixing_rules("cubic", 2, aten.upsample_bicubic2d),
+LINEAR_RULES = _mixing_rules(
+    {"mode": "linear"}, aten.upsample_linear1d, aten.upsample_bilinear2d, aten.upsample_trilinear3d
+)
+CUBIC_RULES = _mixing_rules({"mode": "cubic", "cubic_coeff_a": -0.75}, aten.upsample_bicubic2d)
+
+# With a filter that widens as the image shrinks, and that PyTorch cuts off at the borders.
+ANTIALIASED_LINEAR_RULES = _mixing_rules(
+    {"mode": "linear", "antialias": 1, "exclude_outside": 1},
+    aten._upsample_bilinear2d_aa,
+)
+ANTIALIASED_CUBIC_RULES = _mixing_rules(
+    {"mode": "cubic", "cubic_coeff_a": -0.5, "antialias": 1, "exclude_outside": 1},
+    aten._upsample_bicubic2d_aa,
 )
 
 
@@ -327,7 +285,7 @@ def _resize(op: OpBuilder, x: Value, to: Resizing, **attributes: Any) -> ir.Valu
     than PyTorch's, the scale is rounded up and what is too much is cut off.
     """
     axes = [*range(2, rank_of(x))]
-    if all(old == new for old, new in zip(to.old, to.new, strict=True)) and to.scales is None:
+    if to.old == to.new and all(scale == 1 for scale in to.scales or ()):
         return x
     aligned = attributes["coordinate_transformation_mode"] == "align_corners"
     if to.scales is None or (aligned and not _are_exact(to)):
@@ -344,7 +302,7 @@ def _resize(op: OpBuilder, x: Value, to: Resizing, **attributes: Any) -> ir.Valu
 def _rounded_up(scale: float) -> float:
     """The smallest float32 that is not below."""
     near = np.float32(scale)
-    return float(near if near >= scale else np.nextafter(near, np.float32(np.inf)))
+    return float(near if float(near) >= scale else np.nextafter(near, np.float32(np.inf)))
 
 
 def _are_exact(to: Resizing) -> bool:
@@ -355,7 +313,8 @@ def _are_exact(to: Resizing) -> bool:
 def _come_out_right(to: Resizing, scales: Sequence[float]) -> bool:
     """Are all sizes static, and those that ONNX Runtime computes?"""
     return to.is_static and all(
-        int(np.float32(old) * np.float32(s)) == new for old, new, s in zip(to.old, to.new, scales, strict=True)
+        int(np.float32(old) * np.float32(s)) == new
+        for old, new, s in zip(to.old, to.new, scales, strict=True)
     )
 
 
@@ -374,25 +333,9 @@ def _new_size(op: OpBuilder, x: Value, to: Resizing, axis: int) -> Size:
     return op.cast(op.Floor(product), torch.int64)
 
 
-# -- with antialiasing -----------------------------------------------------------------------------------
-
-
-def _antialiased_rules(mode: str, packet: Any) -> tuple[Rule, Rule]:
-    """The rules of interpolation with a filter that widens as the image shrinks."""
-    attributes: dict[str, Any] = {"mode": mode, "antialias": 1}
-    if mode == "cubic":
-        attributes["cubic_coeff_a"] = -0.5
-    return _mixing_vec(packet.vec, attributes), _mixing_default(2, packet.default, attributes)
-
-
-ANTIALIASED_RULES = (
-    *_antialiased_rules("linear", aten._upsample_bilinear2d_aa),  # noqa: SLF001  ATen's names
-    *_antialiased_rules("cubic", aten._upsample_bicubic2d_aa),  # noqa: SLF001
-)
-
 GAPS = (
     Gap(
-        (aten._upsample_lanczos2d_aa.default, aten._upsample_lanczos2d_aa.vec),  # noqa: SLF001
+        (aten._upsample_lanczos2d_aa.default, aten._upsample_lanczos2d_aa.vec),
         "never",
         "ONNX Resize knows no Lanczos filter",
     ),

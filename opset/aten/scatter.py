@@ -13,10 +13,10 @@ import onnx_ir as ir
 import torch
 
 from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of, shape_of
-from fx2onnx.opset.aten.axes import axis_of, is_static, same_shape
+from fx2onnx.opset.aten.axes import axis_of, same_shape
 from fx2onnx.opset.aten.elementwise import floor_div_int
 from fx2onnx.opset.aten.indexing import with_axis
-from fx2onnx.opset.aten.movement import broadcast
+from fx2onnx.opset.aten.movement import broadcast, shape_vector
 from fx2onnx.opset.aten.operands import where
 from fx2onnx.rules import lowers
 
@@ -124,12 +124,6 @@ def filled(
 ) -> ir.Value:
     """A value in the shape of another tensor, in the result's dtype where none is given."""
     return broadcast(op, op.number(value, dtype or op.result.dtype), shape_vector(op, like))
-
-
-def shape_vector(op: OpBuilder, x: ir.Value) -> ir.Value:
-    """The shape of a tensor: a constant where it is static."""
-    shape = shape_of(x)
-    return op.ints([int(s) for s in shape]) if is_static(shape) else op.Shape(x)  # type: ignore[arg-type]
 
 
 # -- reductions --------------------------------------------------------------------------------------

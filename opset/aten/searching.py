@@ -10,8 +10,9 @@ import torch
 from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of, shape_of
 from fx2onnx.opset.aten.axes import Size, add, axis_of, slice_axis
 from fx2onnx.opset.aten.indexing import compressed, with_axis
+from fx2onnx.opset.aten.movement import reshaped_like
 from fx2onnx.opset.aten.operands import Operand, common_dtype, emit, operand
-from fx2onnx.opset.aten.scatter import filled, scatter_elements, shape_vector
+from fx2onnx.opset.aten.scatter import filled, scatter_elements
 from fx2onnx.opset.aten.sorting import sorted_along
 from fx2onnx.rules import lowers
 from fx2onnx.types import DTYPES, TensorType
@@ -309,6 +310,6 @@ def _as_asked(
     """The results in PyTorch's form: the second in x's shape, empty vectors for what was not asked for."""
     values, inverse, counts = made
     if like is not None and rank_of(like) != 1:
-        inverse = op.Reshape(inverse, shape_vector(op, like))
+        inverse = reshaped_like(op, inverse, like)
     asked = [not (isinstance(r, TensorType) and r.shape == (0,)) for r in (*op.results, None)]
     return values, inverse if asked[1] else op.ints([]), counts if asked[2] else op.ints([])

@@ -129,7 +129,7 @@ def _numeric(a: Number) -> torch.dtype:
 
 @lowers(operator.truediv, inline=True)
 def truediv(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """`a / b as a float`."""
+    """`a / b` as a float."""
     return op.Div(vector(op, a, f64), vector(op, b, f64))
 
 
@@ -223,13 +223,8 @@ def _function(op_type: str) -> Callable[[OpBuilder, Number], ir.Value]:
 
 
 FUNCTIONS = tuple(
-    lowers(function, symbolic, inline=True)(_function(op_type))
-    for function, symbolic, op_type in (
-        (math.sqrt, torch._sym_sqrt, "Sqrt"),
-        (math.sin, torch._sym_sin, "Sin"),
-        (math.cos, torch._sym_cos, "Cos"),
-        (math.tanh, torch._sym_tanh, "Tanh"),
-    )
+    lowers(getattr(math, name), getattr(torch, f"_sym_{name}"), inline=True)(_function(op_type))
+    for name, op_type in (("sqrt", "Sqrt"), ("sin", "Sin"), ("cos", "Cos"), ("tanh", "Tanh"))
 )
 
 
@@ -271,13 +266,13 @@ def sym_not(op: OpBuilder, a: Number) -> ir.Value:
 
 @lowers(operator.and_, inline=True)
 def both(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """`a & b of bools or of whole numbers`."""
+    """`a & b` of bools or of whole numbers."""
     return _bits(op, "And", a, b)
 
 
 @lowers(operator.or_, inline=True)
 def either(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-    """`a | b of bools or of whole numbers`."""
+    """`a | b` of bools or of whole numbers."""
     return _bits(op, "Or", a, b)
 
 

@@ -18,7 +18,7 @@ from fx2onnx.rules import lowers
 aten = torch.ops.aten
 
 
-@lowers(aten._native_multi_head_attention.default)  # noqa: SLF001  ATen's name
+@lowers(aten._native_multi_head_attention.default)
 def native_multi_head_attention(
     op: OpBuilder,
     query: Value,
@@ -31,7 +31,7 @@ def native_multi_head_attention(
     proj_weight: Value,
     proj_bias: Value,
     mask: Value | None = None,
-    need_weights: bool = True,  # noqa: ARG001  they are left out when nothing reads them
+    need_weights: bool = True,
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[ir.Value, ir.Value]:
@@ -52,7 +52,7 @@ def native_multi_head_attention(
     return made, weights
 
 
-@lowers(aten._transformer_encoder_layer_fwd.default)  # noqa: SLF001  ATen's name
+@lowers(aten._transformer_encoder_layer_fwd.default)
 def transformer_encoder_layer(
     op: OpBuilder,
     src: Value,
@@ -83,7 +83,20 @@ def transformer_encoder_layer(
 
     x = norm(src, norm_weight_1, norm_bias_1) if norm_first else src
     attended, _ = native_multi_head_attention.function(
-        op, x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
+        op,
+        x,
+        x,
+        x,
+        embed_dim,
+        num_heads,
+        qkv_weight,
+        qkv_bias,
+        proj_weight,
+        proj_bias,
+        mask,
+        False,
+        True,
+        mask_type,
     )
     x = op.Add(attended, src)
     x = x if norm_first else norm(x, norm_weight_1, norm_bias_1)
@@ -123,8 +136,8 @@ def _linear(op: OpBuilder, x: ir.Value, weight: ir.Value, bias: ir.Value) -> ir.
 
 
 def _gelu(op: OpBuilder, x: ir.Value) -> ir.Value:
-    """x * Φ(x), the exact form."""
-    if op.opset >= 20:  # noqa: PLR2004  the first opset with Gelu
+    """X * Φ(x), the exact form."""
+    if op.opset >= 20:
         return op.Gelu(x)
     dtype = dtype_of(x)
     half = op.Mul(x, op.constant(0.5, dtype))

@@ -138,7 +138,7 @@ def trunc(op: OpBuilder, self: Value) -> ir.Value:
 
 @lowers(aten.frac.default)
 def frac(op: OpBuilder, self: Value) -> ir.Value:
-    """`self - trunc(self)`, which is the remainder of a division by 1 except at infinities (NaN in both)."""
+    """`self - trunc(self)`, the remainder of a division by 1."""
     return emit(op, "Mod", self, operand(op, 1, dtype_of(self)), fmod=1)
 
 
@@ -342,7 +342,7 @@ def _constantly(op: OpBuilder, x: ir.Value, *, equal: bool) -> ir.Value:
 
 @lowers(aten.signbit.default)
 def signbit(op: OpBuilder, self: Value) -> ir.Value:
-    """Is the sign bit set? Read from the reciprocal for zeros; the sign of a NaN is not seen. (*) -> bool (*)."""
+    """Is the sign bit set? (*) -> bool (*). Read from the reciprocal for zeros; of NaN it is not seen."""
     dtype = dtype_of(self)
     if dtype == torch.bool or dtype in UNSIGNED:
         return _constantly(op, self, equal=False)

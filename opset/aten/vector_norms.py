@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices: `(*) -> (*)` without the axes of `dim`, see `fx2onnx.opset.aten.reduce`."""
+"""Norms of vectors and matrices: `(*) -> (*)` without the axes of `dim`, as in `reduce.py`."""
 
 from __future__ import annotations
 
@@ -114,16 +114,15 @@ def linalg_norm(
     """A vector's norm along one axis, a matrix's along two; of all elements without ord and dim."""
     if ord is None:
         return _norm(op, self, 2, dim, keepdim=keepdim)
-    axes = axes_of(self, dim) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    if len(axes) == 2:
+    axes = axes_of(self, None) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if isinstance(ord, str) or len(axes) == 2:
         return _matrix_norm(op, self, ord, axes, keepdim=keepdim)
-    if isinstance(ord, str):
-        raise ValueError(f"the norm {ord!r} is of matrices")
     return _norm(op, self, ord, axes, keepdim=keepdim)
 
 
 def _matrix_norm(op: OpBuilder, x: Value, ord: float | str, dim: Sequence[int], *, keepdim: bool) -> ir.Value:
-    """
+    """The Frobenius norm, or the extreme sum of absolute values of a column (1) or a row (inf).
+
     Raises:
         ValueError: the norm needs singular values.
     """

@@ -76,6 +76,8 @@ OTHERS = (
     Case(aten.lift_fresh_copy.default, (normal(2, 3),), why="a constant's copy"),
     Case(aten.positive.default, (normal(2, 3),), why="plus"),
     Case(aten.real.default, (normal(2, 3),), why="of real numbers"),
+    Case(aten.copy.default, (normal(2, 3), normal(2, 3)), why="of the same shape"),
+    Case(aten.copy.default, (ints(2, 3), normal(3)), why="broadcast, of another dtype"),
     Case(aten.view.dtype, (normal(2, 3), torch.float32), why="its own dtype"),
     Case(aten.view.dtype, (normal(2, 3), torch.int32), why="the bits", gap="ours"),
 )

@@ -13,7 +13,12 @@ IMAGE = {0: (0, 2, 3)}
 HALF, BF16, F64 = torch.float16, torch.bfloat16, torch.float64
 
 CASES = (
-    Case(aten.conv1d.default, (normal(2, 4, 9), normal(6, 4, 3), normal(6)), why="one axis", dynamic={0: (0, 2)}),
+    Case(
+        aten.conv1d.default,
+        (normal(2, 4, 9), normal(6, 4, 3), normal(6)),
+        why="one axis",
+        dynamic={0: (0, 2)},
+    ),
     Case(aten.conv1d.default, (normal(4, 9), normal(6, 4, 3)), why="no batch, no bias", dynamic={0: (1,)}),
     Case(
         aten.conv2d.default,
@@ -27,7 +32,12 @@ CASES = (
         why="depthwise, one number for both axes",
         dynamic=IMAGE,
     ),
-    Case(aten.conv2d.default, (normal(4, 8, 9), normal(6, 4, 3, 3), normal(6)), why="no batch", dynamic={0: (1, 2)}),
+    Case(
+        aten.conv2d.default,
+        (normal(4, 8, 9), normal(6, 4, 3, 3), normal(6)),
+        why="no batch",
+        dynamic={0: (1, 2)},
+    ),
     Case(
         aten.conv2d.default,
         (normal(2, 4, 5, 5), normal(6, 4, 3, 3), normal(6)),
@@ -35,7 +45,12 @@ CASES = (
         second=(normal(3, 2, 7, 6), normal(5, 2, 2, 4), normal(5)),
         dynamic={0: (0, 1, 2, 3), 1: (0, 1, 2, 3), 2: (0,)},
     ),
-    Case(aten.conv2d.default, (normal(0, 4, 5, 5), normal(6, 4, 3, 3), normal(6)), why="an empty batch", dynamic=False),
+    Case(
+        aten.conv2d.default,
+        (normal(0, 4, 5, 5), normal(6, 4, 3, 3), normal(6)),
+        why="an empty batch",
+        dynamic=False,
+    ),
     Case(
         aten.conv2d.default,
         (normal(2, 4, 8, 9, dtype=HALF), normal(6, 4, 3, 3, dtype=HALF), normal(6, dtype=HALF)),
@@ -55,7 +70,13 @@ CASES = (
         dynamic=BATCH,
         gap="onnxruntime",
     ),
-    Case(aten.conv2d.default, (ints(2, 4, 8, 9), ints(6, 4, 3, 3)), why="of integers", dynamic=BATCH, gap="never"),
+    Case(
+        aten.conv2d.default,
+        (ints(2, 4, 8, 9), ints(6, 4, 3, 3)),
+        why="of integers",
+        dynamic=BATCH,
+        gap="never",
+    ),
     Case(
         aten.conv3d.default,
         (normal(1, 2, 4, 5, 6), normal(4, 2, 3, 2, 3), normal(4), [1, 2, 1], [1, 0, 1]),
@@ -88,7 +109,11 @@ CASES = (
         why="valid, with a stride",
         dynamic=IMAGE,
     ),
-    Case(aten.conv3d.padding, (normal(2, 3, 4, 5), normal(6, 2, 2, 3, 2), None, [1], "same"), why="same, no batch"),
+    Case(
+        aten.conv3d.padding,
+        (normal(2, 3, 4, 5), normal(6, 2, 2, 3, 2), None, [1], "same"),
+        why="same, no batch",
+    ),
     Case(
         aten.conv_transpose1d.default,
         (normal(2, 4, 5), normal(4, 3, 3), normal(3), [2], [1], [1]),
@@ -115,7 +140,10 @@ CASES = (
         gap="onnxruntime",
     ),
     Case(
-        aten.conv_transpose2d.input, (normal(4, 5, 6), normal(4, 3, 3, 2)), why="no batch, no bias", dynamic={0: (1, 2)}
+        aten.conv_transpose2d.input,
+        (normal(4, 5, 6), normal(4, 3, 3, 2)),
+        why="no batch, no bias",
+        dynamic={0: (1, 2)},
     ),
     Case(
         aten.conv_transpose2d.input,
@@ -142,10 +170,15 @@ CASES = (
         dynamic={0: (0, 2)},
     ),
     Case(
-        aten._convolution.default,  # noqa: SLF001  ATen's name
+        aten._convolution.default,
         (normal(2, 4, 8), normal(6, 4, 3), None, [2], [1], [1], False, [0], 1, True, True, True, True),
         why="backend settings don't matter",
         dynamic={0: (0, 2)},
     ),
-    Case(aten.conv_tbc.default, (normal(7, 2, 4), normal(3, 4, 5), normal(5), 1), why="time first", dynamic=False),
+    Case(
+        aten.conv_tbc.default,
+        (normal(7, 2, 4), normal(3, 4, 5), normal(5), 1),
+        why="time first",
+        dynamic=False,
+    ),
 )

@@ -22,7 +22,12 @@ CONSTANT = (
     Case(aten.constant_pad_nd.default, (ints(2, 3, dtype=torch.int16), [1, 1], 7), why="int16"),
     Case(aten.constant_pad_nd.default, (ints(2, 3, low=0, dtype=torch.uint8), [1, 1], 255), why="uint8"),
     Case(aten.constant_pad_nd.default, (normal(2, 3, dtype=torch.float16), [1, 1], 0.5), why="float16"),
-    Case(aten.constant_pad_nd.default, (normal(2, 3, dtype=torch.bfloat16), [1, 1], 0.5), why="bfloat16"),
+    Case(
+        aten.constant_pad_nd.default,
+        (normal(2, 3, dtype=torch.bfloat16), [1, 1], 0.5),
+        why="bfloat16",
+        opsets=(23, 19, 18),
+    ),
     Case(aten.pad.default, (normal(2, 3), [1, 2]), why="the default mode"),
     Case(aten.pad.default, (normal(2, 3), [1, 2], "constant", 2.0), why="a value"),
     Case(lambda x: torch.nn.functional.pad(x, (0, 4 - x.shape[1])), (normal(2, 3),), why="pad to a size"),
@@ -32,8 +37,18 @@ CONSTANT = (
 )
 
 MODES = (
-    Case(aten.pad.default, (normal(1, 2, 4), [-1, 3], "reflect"), why="mirrored up to what is cut", dynamic=False),
-    Case(aten.pad.default, (normal(1, 2, 2), [1, -2], "replicate"), why="all is cut but the border", dynamic=False),
+    Case(
+        aten.pad.default,
+        (normal(1, 2, 4), [-1, 3], "reflect"),
+        why="mirrored up to what is cut",
+        dynamic=False,
+    ),
+    Case(
+        aten.pad.default,
+        (normal(1, 2, 2), [1, -2], "replicate"),
+        why="all is cut but the border",
+        dynamic=False,
+    ),
     Case(aten.pad.default, (normal(2, 3, 4), [1, 2], "reflect"), why="mirrored"),
     Case(aten.pad.default, (normal(2, 3, 4, 5), [1, 2, 2, 1], "reflect"), why="mirrored in two axes"),
     Case(

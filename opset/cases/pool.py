@@ -17,16 +17,26 @@ CASES = (
     Case(aten.max_pool1d.default, (normal(2, 3, 9), [3]), why="one axis", dynamic={0: (0,)}),
     Case(aten.max_pool1d.default, (normal(3, 9), [3], [2], [1], [2]), why="no batch, dilated", dynamic=False),
     Case(
-        aten.max_pool2d.default, (normal(2, 3, 8, 9), [3, 2], [2, 1], [1, 0]), why="settings by axis", dynamic=IMAGE
+        aten.max_pool2d.default,
+        (normal(2, 3, 8, 9), [3, 2], [2, 1], [1, 0]),
+        why="settings by axis",
+        dynamic=IMAGE,
     ),
     Case(aten.max_pool2d.default, (normal(2, 3, 8, 9), [2]), why="one number for both axes", dynamic=IMAGE),
     Case(aten.max_pool2d.default, (normal(3, 8, 9), [2, 2]), why="no batch", dynamic={0: (1, 2)}),
     Case(aten.max_pool2d.default, (normal(0, 3, 8, 9), [2, 2]), why="an empty batch", dynamic=False),
-    Case(aten.max_pool2d.default, (normal(2, 3, 8, 9, dtype=HALF), [2, 2]), why="half precision", dynamic=IMAGE),
+    Case(
+        aten.max_pool2d.default, (normal(2, 3, 8, 9, dtype=HALF), [2, 2]), why="half precision", dynamic=IMAGE
+    ),
     Case(aten.max_pool2d.default, (normal(2, 3, 8, 9, dtype=BF16), [2, 2]), why="bfloat16", dynamic=IMAGE),
     Case(aten.max_pool2d.default, (normal(2, 3, 8, 9, dtype=F64), [2, 2]), why="double", dynamic=IMAGE),
     Case(aten.max_pool2d.default, (ints(2, 3, 8, 9, dtype=torch.int8), [2, 2]), why="int8", dynamic=IMAGE),
-    Case(aten.max_pool2d.default, (ints(2, 3, 8, 9, dtype=torch.int32), [3, 3], [2], [1]), why="int32", dynamic=IMAGE),
+    Case(
+        aten.max_pool2d.default,
+        (ints(2, 3, 8, 9, dtype=torch.int32), [3, 3], [2], [1]),
+        why="int32",
+        dynamic=IMAGE,
+    ),
     Case(
         aten.max_pool2d.default,
         (ints(2, 3, 8, 9) + 2**62, [3, 3], [2], [1]),
@@ -66,7 +76,12 @@ CASES = (
         dynamic=IMAGE,
         opsets=(18, 22),
     ),
-    Case(aten.max_pool3d.default, (normal(1, 2, 4, 5, 6), [2, 2, 3], [2, 1, 2]), why="three axes", dynamic=BLOCK),
+    Case(
+        aten.max_pool3d.default,
+        (normal(1, 2, 4, 5, 6), [2, 2, 3], [2, 1, 2]),
+        why="three axes",
+        dynamic=BLOCK,
+    ),
     Case(
         aten.max_pool2d_with_indices.default,
         (normal(2, 3, 8, 9), [3, 3], [2, 2], [1, 1]),
@@ -79,12 +94,27 @@ CASES = (
         why="the first of equal values",
         dynamic=IMAGE,
     ),
-    Case(aten.max_pool2d_with_indices.default, (normal(3, 8, 9), [2, 2]), why="no batch", dynamic={0: (1, 2)}),
     Case(
-        aten.max_pool2d_with_indices.default, (ints(2, 3, 8, 9) + 2**62, [2, 2]), why="indices of int64", dynamic=IMAGE
+        aten.max_pool2d_with_indices.default, (normal(3, 8, 9), [2, 2]), why="no batch", dynamic={0: (1, 2)}
     ),
-    Case(aten.max_pool2d_with_indices.default, (normal(1, 1, 8, 9), [2, 2]), why="a single plane", dynamic={0: (2, 3)}),
-    Case(aten.max_pool3d_with_indices.default, (normal(2, 2, 4, 5, 6), [2, 2, 2]), why="three axes", dynamic=BLOCK),
+    Case(
+        aten.max_pool2d_with_indices.default,
+        (ints(2, 3, 8, 9) + 2**62, [2, 2]),
+        why="indices of int64",
+        dynamic=IMAGE,
+    ),
+    Case(
+        aten.max_pool2d_with_indices.default,
+        (normal(1, 1, 8, 9), [2, 2]),
+        why="a single plane",
+        dynamic={0: (2, 3)},
+    ),
+    Case(
+        aten.max_pool3d_with_indices.default,
+        (normal(2, 2, 4, 5, 6), [2, 2, 2]),
+        why="three axes",
+        dynamic=BLOCK,
+    ),
     Case(aten.max_pool1d_with_indices.default, (normal(2, 3, 9), [2]), why="one axis", dynamic=LINE),
     Case(aten.avg_pool1d.default, (normal(2, 3, 9), [3], [2], [1]), why="padding counts", dynamic=LINE),
     Case(aten.avg_pool2d.default, (normal(2, 3, 8, 9), [3, 2]), why="side by side", dynamic=IMAGE),
@@ -128,7 +158,9 @@ CASES = (
         why="three axes",
         dynamic=BLOCK,
     ),
-    Case(aten.avg_pool2d.default, (normal(2, 3, 8, 9, dtype=HALF), [2, 2]), why="half precision", dynamic=IMAGE),
+    Case(
+        aten.avg_pool2d.default, (normal(2, 3, 8, 9, dtype=HALF), [2, 2]), why="half precision", dynamic=IMAGE
+    ),
     Case(aten.avg_pool2d.default, (normal(2, 3, 8, 9, dtype=BF16), [2, 2]), why="bfloat16", dynamic=IMAGE),
     Case(
         aten.avg_pool2d.default,
@@ -142,12 +174,36 @@ CASES = (
     Case(aten.adaptive_avg_pool1d.default, (normal(2, 3, 9), [1]), why="to one place", dynamic=LINE),
     Case(aten.adaptive_avg_pool1d.default, (normal(2, 3, 9), [4]), why="uneven bins", dynamic={0: (0,)}),
     Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 8, 9), [1, 1]), why="to one place", dynamic=IMAGE),
-    Case(aten.adaptive_avg_pool2d.default, (normal(3, 8, 9), [1, 1]), why="to one place, no batch", dynamic={0: (1, 2)}),
-    Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 6, 6), [6, 6]), why="nothing to do", dynamic={0: (0,)}),
-    Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 8, 9), [4, 3]), why="even bins", dynamic={0: (0, 1)}),
-    Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 10, 9), [7, 3]), why="one axis uneven", dynamic={0: (0, 1)}),
-    Case(aten.adaptive_avg_pool2d.default, (normal(3, 10, 9), [7, 5]), why="uneven, no batch", dynamic={0: (0,)}),
-    Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 4, 5), [7, 11]), why="more bins than places", dynamic=False),
+    Case(
+        aten.adaptive_avg_pool2d.default,
+        (normal(3, 8, 9), [1, 1]),
+        why="to one place, no batch",
+        dynamic={0: (1, 2)},
+    ),
+    Case(
+        aten.adaptive_avg_pool2d.default, (normal(2, 3, 6, 6), [6, 6]), why="nothing to do", dynamic={0: (0,)}
+    ),
+    Case(
+        aten.adaptive_avg_pool2d.default, (normal(2, 3, 8, 9), [4, 3]), why="even bins", dynamic={0: (0, 1)}
+    ),
+    Case(
+        aten.adaptive_avg_pool2d.default,
+        (normal(2, 3, 10, 9), [7, 3]),
+        why="one axis uneven",
+        dynamic={0: (0, 1)},
+    ),
+    Case(
+        aten.adaptive_avg_pool2d.default,
+        (normal(3, 10, 9), [7, 5]),
+        why="uneven, no batch",
+        dynamic={0: (0,)},
+    ),
+    Case(
+        aten.adaptive_avg_pool2d.default,
+        (normal(2, 3, 4, 5), [7, 11]),
+        why="more bins than places",
+        dynamic=False,
+    ),
     Case(
         aten.adaptive_avg_pool2d.default,
         (normal(2, 3, 10, 9), [7, 3]),
@@ -155,28 +211,66 @@ CASES = (
         dynamic=IMAGE,
         second=(normal(3, 2, 14, 4),),
     ),
-    Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 10, 9), [1, 3]), why="one axis to one place", dynamic=IMAGE),
+    Case(
+        aten.adaptive_avg_pool2d.default,
+        (normal(2, 3, 10, 9), [1, 3]),
+        why="one axis to one place",
+        dynamic=IMAGE,
+    ),
     Case(
         aten.adaptive_avg_pool2d.default,
         (values(1, NAN, 2, INF, 3, 4, 5, 6, 7, 8).view(1, 1, 1, 10), [1, 7]),
         why="NaN and Inf stay in their bins",
         dynamic={0: (3,)},
     ),
-    Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 10, 9, dtype=BF16), [7, 3]), why="bfloat16", dynamic=IMAGE),
-    Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 10, 9, dtype=HALF), [7, 3]), why="half", dynamic=IMAGE),
-    Case(aten.adaptive_avg_pool2d.default, (normal(2, 3, 10, 9, dtype=F64), [7, 3]), why="double", dynamic=IMAGE),
-    Case(aten._adaptive_avg_pool2d.default, (normal(2, 3, 8, 9), [1, 1]), why="core name", dynamic=IMAGE),  # noqa: SLF001
-    Case(aten.adaptive_avg_pool3d.default, (normal(1, 2, 4, 5, 6), [2, 3, 3]), why="three axes", dynamic=BLOCK),
-    Case(aten.adaptive_avg_pool3d.default, (normal(1, 2, 4, 5, 6), [1, 1, 1]), why="to one place", dynamic=BLOCK),
+    Case(
+        aten.adaptive_avg_pool2d.default,
+        (normal(2, 3, 10, 9, dtype=BF16), [7, 3]),
+        why="bfloat16",
+        dynamic=IMAGE,
+    ),
+    Case(
+        aten.adaptive_avg_pool2d.default, (normal(2, 3, 10, 9, dtype=HALF), [7, 3]), why="half", dynamic=IMAGE
+    ),
+    Case(
+        aten.adaptive_avg_pool2d.default,
+        (normal(2, 3, 10, 9, dtype=F64), [7, 3]),
+        why="double",
+        dynamic=IMAGE,
+    ),
+    Case(aten._adaptive_avg_pool2d.default, (normal(2, 3, 8, 9), [1, 1]), why="core name", dynamic=IMAGE),
+    Case(
+        aten.adaptive_avg_pool3d.default, (normal(1, 2, 4, 5, 6), [2, 3, 3]), why="three axes", dynamic=BLOCK
+    ),
+    Case(
+        aten.adaptive_avg_pool3d.default,
+        (normal(1, 2, 4, 5, 6), [1, 1, 1]),
+        why="to one place",
+        dynamic=BLOCK,
+    ),
     Case(aten.adaptive_max_pool1d.default, (normal(2, 3, 9), [4]), why="uneven bins", dynamic={0: (0,)}),
-    Case(aten.adaptive_max_pool2d.default, (normal(2, 3, 8, 9), [4, 3]), why="even bins", dynamic={0: (0, 1)}),
-    Case(aten.adaptive_max_pool2d.default, (normal(2, 3, 8, 9), [1, 1]), why="to one place", dynamic={0: (0, 1)}),
-    Case(aten.adaptive_max_pool2d.default, (normal(3, 10, 9), [7, 4]), why="uneven, no batch", dynamic={0: (0,)}),
+    Case(
+        aten.adaptive_max_pool2d.default, (normal(2, 3, 8, 9), [4, 3]), why="even bins", dynamic={0: (0, 1)}
+    ),
+    Case(
+        aten.adaptive_max_pool2d.default,
+        (normal(2, 3, 8, 9), [1, 1]),
+        why="to one place",
+        dynamic={0: (0, 1)},
+    ),
+    Case(
+        aten.adaptive_max_pool2d.default,
+        (normal(3, 10, 9), [7, 4]),
+        why="uneven, no batch",
+        dynamic={0: (0,)},
+    ),
     Case(
         aten.adaptive_max_pool2d.default,
         (ints(2, 3, 10, 9, low=0, high=3).float(), [7, 4]),
         why="the first of equal values",
         dynamic={0: (0,)},
     ),
-    Case(aten.adaptive_max_pool3d.default, (normal(1, 2, 4, 5, 6), [2, 3, 4]), why="three axes", dynamic=False),
+    Case(
+        aten.adaptive_max_pool3d.default, (normal(1, 2, 4, 5, 6), [2, 3, 4]), why="three axes", dynamic=False
+    ),
 )

@@ -53,7 +53,10 @@ def weights(
     for layer in range(layers):
         columns = directions * (projection or hidden) if layer else width
         for _ in range(directions):
-            made += [normal(gates * hidden, columns, dtype=dtype), normal(gates * hidden, projection or hidden, dtype=dtype)]
+            made += [
+                normal(gates * hidden, columns, dtype=dtype),
+                normal(gates * hidden, projection or hidden, dtype=dtype),
+            ]
             made += [normal(gates * hidden, dtype=dtype), normal(gates * hidden, dtype=dtype)] if bias else []
             made += [normal(projection, hidden, dtype=dtype)] if projection else []
     return made
@@ -123,19 +126,43 @@ CASES = (
     lstm("bfloat16", dtype=BF16),
     lstm("double", dtype=F64, directions=2, gap="onnxruntime"),
     lstm("projected", projection=2),
-    lstm("projected, two layers of both directions, batch first", projection=2, layers=2, directions=2, batch_first=True),
+    lstm(
+        "projected, two layers of both directions, batch first",
+        projection=2,
+        layers=2,
+        directions=2,
+        batch_first=True,
+    ),
     lstm("projected, no bias", projection=2, bias=False),
     one_state(gru_input, 3, "plain"),
-    one_state(gru_input, 3, "two layers of both directions, batch first", layers=2, directions=2, batch_first=True),
+    one_state(
+        gru_input, 3, "two layers of both directions, batch first", layers=2, directions=2, batch_first=True
+    ),
     one_state(gru_input, 3, "no bias", bias=False),
     one_state(gru_input, 3, "double", dtype=F64, gap="onnxruntime"),
     one_state(rnn_tanh_input, 1, "plain"),
     one_state(rnn_tanh_input, 1, "double", dtype=F64, gap="onnxruntime"),
-    one_state(rnn_relu_input, 1, "two layers of both directions, batch first", layers=2, directions=2, batch_first=True),
+    one_state(
+        rnn_relu_input,
+        1,
+        "two layers of both directions, batch first",
+        layers=2,
+        directions=2,
+        batch_first=True,
+    ),
     one_state(rnn_relu_input, 1, "no bias", bias=False),
     Case(
         aten.lstm.data,
-        (*packed(5, 3, 1), [normal(2, 3, 4), normal(2, 3, 4)], weights(4, directions=2), True, 1, 0.0, False, True),
+        (
+            *packed(5, 3, 1),
+            [normal(2, 3, 4), normal(2, 3, 4)],
+            weights(4, directions=2),
+            True,
+            1,
+            0.0,
+            False,
+            True,
+        ),
         why="packed, both directions",
         dynamic=False,
         rtol=1e-4,
@@ -157,9 +184,34 @@ CASES = (
         rtol=1e-4,
         atol=1e-5,
     ),
-    Case(aten.lstm_cell.default, (normal(2, 3), [normal(2, 4), normal(2, 4)], *weights(4)), why="one step", dynamic={0: (0,), 1: (0,), 2: (0,)}),
-    Case(aten.lstm_cell.default, (normal(2, 3), [normal(2, 4), normal(2, 4)], *weights(4, bias=False)), why="one step, no bias", dynamic=False),
-    Case(aten.gru_cell.default, (normal(2, 3), normal(2, 4), *weights(3)), why="one step", dynamic={0: (0,), 1: (0,)}),
-    Case(aten.rnn_tanh_cell.default, (normal(2, 3), normal(2, 4), *weights(1)), why="one step", dynamic={0: (0,), 1: (0,)}),
-    Case(aten.rnn_relu_cell.default, (normal(2, 3), normal(2, 4), *weights(1)), why="one step", dynamic={0: (0,), 1: (0,)}),
+    Case(
+        aten.lstm_cell.default,
+        (normal(2, 3), [normal(2, 4), normal(2, 4)], *weights(4)),
+        why="one step",
+        dynamic={0: (0,), 1: (0,), 2: (0,)},
+    ),
+    Case(
+        aten.lstm_cell.default,
+        (normal(2, 3), [normal(2, 4), normal(2, 4)], *weights(4, bias=False)),
+        why="one step, no bias",
+        dynamic=False,
+    ),
+    Case(
+        aten.gru_cell.default,
+        (normal(2, 3), normal(2, 4), *weights(3)),
+        why="one step",
+        dynamic={0: (0,), 1: (0,)},
+    ),
+    Case(
+        aten.rnn_tanh_cell.default,
+        (normal(2, 3), normal(2, 4), *weights(1)),
+        why="one step",
+        dynamic={0: (0,), 1: (0,)},
+    ),
+    Case(
+        aten.rnn_relu_cell.default,
+        (normal(2, 3), normal(2, 4), *weights(1)),
+        why="one step",
+        dynamic={0: (0,), 1: (0,)},
+    ),
 )

@@ -61,7 +61,8 @@ WRITES = (
     Case(
         largest_only,
         (normal(3, 5),),
-        why="scatter the two largest, the rest minus infinity",
+        why="the two largest, the rest minus infinity",
+        dynamic={0: (0,)},
     ),
 )
 

@@ -17,7 +17,7 @@ FORMULAS: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
     ("sum", lambda a, b: a + b + 1),
     ("difference", lambda a, b: a - b),
     ("product", lambda a, b: 3 * a * b),
-    ("negative", lambda a, b: -a),
+    ("negative", lambda a, b: -a + 0 * b),
     ("quotient_of_sizes", lambda a, b: (a * 7) // (b + 1)),
     ("quotient_that_is_negative", lambda a, b: (a - 2 * b) // 2),
     ("quotient_by_a_negative", lambda a, b: (a + b) // -2),

@@ -8,8 +8,8 @@ from fx2onnx.opset.cases import Case, bools, normal
 
 aten = torch.ops.aten
 
-attention = aten._native_multi_head_attention.default  # noqa: SLF001  ATen's name
-layer = aten._transformer_encoder_layer_fwd.default  # noqa: SLF001
+attention = aten._native_multi_head_attention.default
+layer = aten._transformer_encoder_layer_fwd.default
 
 X = normal(2, 5, 16)
 WEIGHTS = (normal(48, 16) / 4, normal(48), normal(16, 16) / 4, normal(16))
@@ -31,13 +31,38 @@ def layer_case(why: str, *, gelu: bool, first: bool, mask: tuple[object, ...] = 
 
 
 CASES = (
-    Case(attention, (X, normal(2, 5, 16), normal(2, 5, 16), 16, 4, *WEIGHTS), why="three inputs", dynamic={0: (0, 1), 1: (0, 1), 2: (0, 1)}),
+    Case(
+        attention,
+        (X, normal(2, 5, 16), normal(2, 5, 16), 16, 4, *WEIGHTS),
+        why="three inputs",
+        dynamic={0: (0, 1), 1: (0, 1), 2: (0, 1)},
+    ),
     Case(self_attention, (X, *WEIGHTS), why="one input", dynamic={0: (0,)}),
-    Case(attention, (X, X, X, 16, 4, *WEIGHTS, UPPER, True, False, 0), why="a causal mask, weights of each head", dynamic=False),
+    Case(
+        attention,
+        (X, X, X, 16, 4, *WEIGHTS, UPPER, True, False, 0),
+        why="a causal mask, weights of each head",
+        dynamic=False,
+    ),
     Case(attention, (X, X, X, 16, 4, *WEIGHTS, PADDING, True, True, 1), why="a mask of keys", dynamic=False),
-    Case(attention, (X, X, X, 16, 4, *WEIGHTS, bools(2, 4, 5, 5), True, True, 2), why="a mask of everything", dynamic=False),
-    Case(attention, (X, X, X, 16, 4, *WEIGHTS, torch.zeros(5, 5).masked_fill(UPPER, float("-inf")), True, True, 0), why="a float mask", dynamic=False),
-    Case(attention, (X, X, X, 16, 4, *WEIGHTS, torch.ones(2, 5, dtype=torch.bool), True, True, 1), why="nothing is open", dynamic=False),
+    Case(
+        attention,
+        (X, X, X, 16, 4, *WEIGHTS, bools(2, 4, 5, 5), True, True, 2),
+        why="a mask of everything",
+        dynamic=False,
+    ),
+    Case(
+        attention,
+        (X, X, X, 16, 4, *WEIGHTS, torch.zeros(5, 5).masked_fill(UPPER, float("-inf")), True, True, 0),
+        why="a float mask",
+        dynamic=False,
+    ),
+    Case(
+        attention,
+        (X, X, X, 16, 4, *WEIGHTS, torch.ones(2, 5, dtype=torch.bool), True, True, 1),
+        why="nothing is open",
+        dynamic=False,
+    ),
     layer_case("ReLU, norms last", gelu=False, first=False),
     layer_case("GELU, norms first", gelu=True, first=True),
     layer_case("a mask of keys", gelu=True, first=False, mask=(PADDING, 1)),

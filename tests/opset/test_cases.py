@@ -8,11 +8,11 @@ import pytest
 
 from fx2onnx.errors import Fx2OnnxError
 from fx2onnx.opset.cases import Case, families
-from fx2onnx.testing import RuntimeRefusal, check
+from fx2onnx.testing import RuntimeRefusalError, check
 
 
 def _parameters() -> Iterator[object]:
-    """One test for each family, case, opset and kind of sizes; `gap` cases must fail, but never by wrong values."""
+    """One test for each case, opset and kind of sizes; `gap` cases must fail, but never by wrong values."""
     for family, cases in families().items():
         for case in cases:
             marks = (
@@ -26,7 +26,7 @@ def _parameters() -> Iterator[object]:
 
 
 def _failures(case: Case) -> type[Exception] | tuple[type[Exception], ...]:
-    return (Fx2OnnxError, RuntimeRefusal) if case.gap == "onnxruntime" else Fx2OnnxError
+    return (Fx2OnnxError, RuntimeRefusalError) if case.gap == "onnxruntime" else Fx2OnnxError
 
 
 @pytest.mark.parametrize(("case", "sizes", "opset"), [*_parameters()])
