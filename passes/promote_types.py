@@ -122,14 +122,19 @@ def _cast_operands(node: fx.Node, dtype: torch.dtype) -> None:
             return call(graph, aten._to_copy.default, argument, dtype=dtype, like=node)  # noqa: SLF001
 
     def prepared(name: str, value: Any) -> Any:
-        if name == "dtype" and formals[name].has_default_value():  # said by the cast now
-            return None
+        if name == "dtype" and formals[name].has_default_value() and _is_own_result(dtype):
+            return None  # said by the cast now
         return value if name in _MASKS else fx.node.map_arg(value, cast)
 
     args = [prepared(name, value) for name, value in zip(formals, node.args, strict=False)]
     kwargs = {k: prepared(k, v) for k, v in node.kwargs.items()}
     node.args = tuple(args)
     node.kwargs = {k: v for k, v in kwargs.items() if k != "dtype" or v is not None}
+
+
+def _is_own_result(dtype: torch.dtype) -> bool:
+    """Do sums of this dtype have it too? Those of smaller integers are int64."""
+    return dtype.is_floating_point or dtype is torch.int64
 
 
 run = each_graph("promote_types", rewrite)

@@ -1,4 +1,4 @@
-"""The wheel holds everything: a package that is missing from the list in pyproject.toml is left out silently."""
+"""The wheel holds everything: a package missing from the list in pyproject.toml is left out silently."""
 
 from __future__ import annotations
 

@@ -128,7 +128,8 @@ def _asked_from(frame: FrameType | None) -> SLoc:
     """The user's line among the callers, and whether torch asked only to know a layout or a shape.
 
     What is asked while a fake tensor's shape is computed, or while its memory layout is looked at, has no influence on
-    which operators are recorded: these are recorded before.
+    which operators are recorded: these are recorded before. What torch's compiled kernels ask picks one of several
+    ways to compute the same.
     """
     internal = None
     while frame is not None:
@@ -140,8 +141,18 @@ def _asked_from(frame: FrameType | None) -> SLoc:
             return SLoc(internal, f"{path}:{frame.f_lineno}: {code}" if code else f"{path}:{frame.f_lineno}")
         if path.endswith("_subclasses/fake_tensor.py") or (path.endswith("sym_node.py") and name in _LAYOUT):
             internal = _INTERNAL
+        if path.endswith("sym_node.py") and name == "guard_bool" and _caller_is_native(frame):
+            internal = _INTERNAL
         frame = frame.f_back
     return SLoc(internal, None)
+
+
+def _caller_is_native(frame: FrameType) -> bool:
+    """Was a SymBool turned into a bool by compiled code, not by Python's `if`?"""
+    caller = frame.f_back
+    while caller is not None and caller.f_code.co_filename.endswith("sym_node.py"):
+        caller = caller.f_back
+    return caller is None or caller.f_code.co_name != "__bool__"
 
 
 _LAYOUT = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx_ir as ir
 import torch
 
-from fx2onnx.builder import OpBuilder, Value, dtype_of, shape_of
+from fx2onnx.builder import OpBuilder, dtype_of
 from fx2onnx.dims import Dim
 
 INT64_MAX = torch.iinfo(torch.int64).max
@@ -37,49 +37,26 @@ def is_static(shape: Sequence[Dim | None]) -> bool:
     return all(isinstance(size, int) for size in shape)
 
 
-def is_size(value: object) -> bool:
-    """Is an argument a size that is not static?"""
-    return isinstance(value, Value) and value.is_size
-
-
-def sizes_like(op: OpBuilder, shape: Sequence[Dim | None], *sources: ir.Value) -> list[Size]:
-    """The sizes of a shape, each a number or read from a source that has it as one of its sizes.
-
-    Raises:
-        ValueError: a size is in no source.
-    """
-    return [_size_in(op, size, sources) for size in shape]
-
-
-def _size_in(op: OpBuilder, size: Dim | None, sources: Sequence[ir.Value]) -> Size:
-    if isinstance(size, int):
-        return size
-    for source in sources:
-        if size is not None and size in (known := shape_of(source)):
-            return op.size(source, known.index(size))
-    raise ValueError(f"the size {size} is none of the arguments' sizes")
-
-
 def add(op: OpBuilder, a: Size, b: Size) -> Size:
-    """A + b."""
+    """The sum of two sizes."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
-    if b in (0,):
+    if isinstance(b, int) and b == 0:
         return a
     return op.Add(_vector(op, a), _vector(op, b))
 
 
 def sub(op: OpBuilder, a: Size, b: Size) -> Size:
-    """A - b."""
+    """The difference of two sizes."""
     if isinstance(a, int) and isinstance(b, int):
         return a - b
-    if b in (0,):
+    if isinstance(b, int) and b == 0:
         return a
     return op.Sub(_vector(op, a), _vector(op, b))
 
 
 def mul(op: OpBuilder, a: Size, b: Size) -> Size:
-    """A * b."""
+    """The product of two sizes."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     return op.Mul(_vector(op, a), _vector(op, b))

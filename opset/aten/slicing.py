@@ -54,19 +54,6 @@ def narrow(op: OpBuilder, self: Value, dim: int, start: Size, length: Size) -> i
     return slice_axis(op, self, axis, start, add(op, start, length))
 
 
-@lowers(aten.narrow.Tensor)
-def narrow_at(op: OpBuilder, self: Value, dim: int, start: Value, length: Size) -> ir.Value:
-    """(…, n, …), () -> (…, length, …): x[start : start + length], start read from a tensor."""
-    axis = axis_of(dim, rank_of(self))
-    first = op.Reshape(op.cast(start, torch.int64), op.ints([1]))
-    if isinstance(length, int):  # rows first … first + length - 1, which wrap where first is negative
-        rows = op.Add(first, op.ints(range(length)))
-        return op.Gather(self, rows, axis=axis)
-    size = op.vector([op.size(self, axis)])
-    first = op.Where(op.Less(first, op.ints([0])), op.Add(first, size), first)
-    return slice_axis(op, self, axis, first, op.Add(first, length))
-
-
 # -- splitting ---------------------------------------------------------------------------------------
 
 

@@ -69,7 +69,7 @@ MASKS = (
         (normal(5, 3), bools(5)),
         why="what is read by a mask is written back",
     ),
-    Case(aten.masked_scatter.default, (normal(3, 4), bools(3, 4), normal(12)), why="elements in order"),
+    Case(aten.masked_scatter.default, (normal(3, 4), bools(3, 4), normal(40)), why="elements in order"),
     Case(
         aten.masked_scatter.default, (normal(3, 4), bools(3, 1), normal(3, 4)), why="a mask for all columns"
     ),
