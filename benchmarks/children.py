@@ -1,7 +1,7 @@
 """Child processes of the benchmarks: one export, or one measurement of a model in ONNX Runtime, each in a fresh process.
 
-    python -m benchmarks.children export fx2onnx resnet50 /tmp/a.onnx      → {"seconds": …, "peak_mb": …}
-    python -m benchmarks.children run resnet50 /tmp/a.onnx                 → {"load": …, "latency": …}
+python -m benchmarks.children export fx2onnx resnet50 /tmp/a.onnx      → {"seconds": …, "peak_mb": …}
+python -m benchmarks.children run resnet50 /tmp/a.onnx                 → {"load": …, "latency": …}
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def measure(*arguments: str) -> dict[str, Any]:
 
 def export(exporter: str, name: str, path: str) -> dict[str, float]:
     """Export and save one model; the exporter's own imports count."""
-    import torch  # noqa: PLC0415  every child imports only what it needs
+    import torch
 
-    from benchmarks.models import MODELS  # noqa: PLC0415
+    from benchmarks.models import MODELS
 
     subject = MODELS[name]()
     args, kwargs = subject.inputs
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     if exporter == "fx2onnx":
-        import fx2onnx  # noqa: PLC0415
+        import fx2onnx
 
         fx2onnx.export(subject.model, args, kwargs, dynamic_shapes=subject.dynamic_shapes).save(path)
     else:
@@ -61,9 +61,9 @@ def export(exporter: str, name: str, path: str) -> dict[str, float]:
 
 def _torch_shapes(subject: Any, torch: Any) -> Any:
     """The same free sizes for torch.onnx.export: every named size as Dim.DYNAMIC."""
-    from fx2onnx.capture.containers import register_caches  # noqa: PLC0415
-    from fx2onnx.capture.dynamic import requests  # noqa: PLC0415
-    from fx2onnx.capture.signature import arguments_of  # noqa: PLC0415
+    from fx2onnx.capture.containers import register_caches
+    from fx2onnx.capture.dynamic import requests
+    from fx2onnx.capture.signature import arguments_of
 
     register_caches()
     arguments = arguments_of(subject.model.forward, *subject.inputs)
@@ -79,12 +79,12 @@ def _torch_shapes(subject: Any, torch: Any) -> Any:
 
 def run(name: str, path: str, rounds: int = 15) -> dict[str, float]:
     """Load time and latency of one model in ONNX Runtime, on one thread."""
-    import numpy as np  # noqa: PLC0415
-    import onnxruntime  # noqa: PLC0415
-    import torch  # noqa: PLC0415
+    import numpy as np
+    import onnxruntime
+    import torch
 
-    from benchmarks.models import MODELS  # noqa: PLC0415
-    from fx2onnx.capture.containers import register_caches  # noqa: PLC0415
+    from benchmarks.models import MODELS
+    from fx2onnx.capture.containers import register_caches
 
     register_caches()
     leaves = torch.utils._pytree.tree_leaves(MODELS[name]().inputs)  # noqa: SLF001
@@ -112,7 +112,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     command, *arguments = sys.argv[1:]
     result = {"export": export, "run": run}[command](*arguments)  # type: ignore[operator]
-    print(json.dumps(result))  # noqa: T201
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

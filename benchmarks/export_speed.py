@@ -43,7 +43,9 @@ def main() -> None:
     console.print(table)
     if ratios:
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        console.print(f"geometric mean of the ratios over {len(ratios)} models: {mean:.3f}, largest {max(ratios):.3f}")
+        console.print(
+            f"geometric mean of the ratios over {len(ratios)} models: {mean:.3f}, largest {max(ratios):.3f}"
+        )
 
 
 def _alternating(name: str, rounds: int, folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -66,7 +68,9 @@ def _row(table: Table, name: str, runs: dict[str, list[dict[str, Any]]]) -> floa
     ratio = ours / peer if ours and peer else None
     cells = [ours, peer, ratio, *peaks]
     formats = ["{:.2f}", "{:.2f}", "{:.3f}", "{:.0f}", "{:.0f}"]
-    table.add_row(name, *(f.format(c) if c is not None else "failed" for c, f in zip(cells, formats, strict=True)))
+    table.add_row(
+        name, *(f.format(c) if c is not None else "failed" for c, f in zip(cells, formats, strict=True))
+    )
     return ratio
 
 

@@ -32,7 +32,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     console = Console(width=120)
-    table = Table("model", "nodes ours", "nodes peer", "latency ms ours", "peer", "ratio", "load ms ours", "peer", "ratio")
+    table = Table(
+        "model",
+        "nodes ours",
+        "nodes peer",
+        "latency ms ours",
+        "peer",
+        "ratio",
+        "load ms ours",
+        "peer",
+        "ratio",
+    )
     latencies, loads = [], []
     for name in options.models:
         with tempfile.TemporaryDirectory() as folder:

@@ -58,10 +58,10 @@ def _fill_zeros(model: nn.Module) -> None:
 
 def _vision(name: str, size: int) -> Callable[[], Subject]:
     def build() -> Subject:
-        import torchvision  # noqa: PLC0415
+        import torchvision
 
         model = torchvision.models.get_model(name, weights=None)
-        image = lambda batch: ((torch.randn(batch, 3, size, size),), {})  # noqa: E731
+        image = lambda batch: ((torch.randn(batch, 3, size, size),), {})
         return Subject(model, image(2), {"x": {0: "batch"}}, [image(1), image(3)])
 
     return build
@@ -95,7 +95,7 @@ _TEXT_DIMS = {"input_ids": {0: "batch", 1: "seq"}, "attention_mask": {0: "batch"
 @subject("bert_base")
 def bert_base() -> Subject:
     """BERT-base: 12 layers, hidden size 768."""
-    from transformers import BertConfig, BertModel  # noqa: PLC0415
+    from transformers import BertConfig, BertModel
 
     model = BertModel(BertConfig(vocab_size=1000))
     return Subject(model, _text(2, 16), _TEXT_DIMS, [_text(1, 9), _text(3, 24)])
@@ -104,7 +104,7 @@ def bert_base() -> Subject:
 @subject("distilbert")
 def distilbert() -> Subject:
     """DistilBERT: 6 layers, hidden size 768."""
-    from transformers import DistilBertConfig, DistilBertModel  # noqa: PLC0415
+    from transformers import DistilBertConfig, DistilBertModel
 
     model = DistilBertModel(DistilBertConfig(vocab_size=1000))
     return Subject(model, _text(2, 16), _TEXT_DIMS, [_text(1, 9), _text(3, 24)])
@@ -113,7 +113,7 @@ def distilbert() -> Subject:
 @subject("gpt2")
 def gpt2() -> Subject:
     """GPT-2 (12 layers, hidden size 768) without a cache."""
-    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415
+    from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config(vocab_size=1000, use_cache=False))
     text = functools.partial(_text, padded=False)
@@ -121,7 +121,7 @@ def gpt2() -> Subject:
 
 
 def _with_cache(batch: int, seq: int, past: int, layers: int, heads: int, width: int) -> Inputs:
-    from transformers import DynamicCache  # noqa: PLC0415
+    from transformers import DynamicCache
 
     cache = DynamicCache()
     for layer in range(layers):
@@ -143,7 +143,7 @@ def _cache_dims(layers: int) -> dict[str, Any]:
 @subject("gpt2_cache")
 def gpt2_cache() -> Subject:
     """GPT-2 (12 layers) with its key-value cache as inputs and outputs."""
-    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415
+    from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config(vocab_size=1000))
     step = functools.partial(_with_cache, layers=12, heads=12, width=64)
@@ -153,7 +153,7 @@ def gpt2_cache() -> Subject:
 @subject("llama_16")
 def llama_16() -> Subject:
     """A Llama of 16 layers with grouped-query attention, without a cache."""
-    from transformers import LlamaConfig, LlamaForCausalLM  # noqa: PLC0415
+    from transformers import LlamaForCausalLM
 
     model = LlamaForCausalLM(llama_config(16, use_cache=False))
     text = functools.partial(_text, padded=False)
@@ -163,7 +163,7 @@ def llama_16() -> Subject:
 @subject("llama_16_cache")
 def llama_16_cache() -> Subject:
     """A Llama of 16 layers with its key-value cache as inputs and outputs."""
-    from transformers import LlamaForCausalLM  # noqa: PLC0415
+    from transformers import LlamaForCausalLM
 
     model = LlamaForCausalLM(llama_config(16))
     step = functools.partial(_with_cache, layers=16, heads=4, width=32)
@@ -172,7 +172,7 @@ def llama_16_cache() -> Subject:
 
 def llama_config(layers: int, **options: Any) -> Any:
     """A Llama with hidden size 256 and grouped-query attention."""
-    from transformers import LlamaConfig  # noqa: PLC0415
+    from transformers import LlamaConfig
 
     return LlamaConfig(
         hidden_size=256,
@@ -188,7 +188,7 @@ def llama_config(layers: int, **options: Any) -> Any:
 @subject("t5")
 def t5() -> Subject:
     """T5-small: 6 encoder and 6 decoder layers."""
-    from transformers import T5Config, T5ForConditionalGeneration  # noqa: PLC0415
+    from transformers import T5Config, T5ForConditionalGeneration
 
     config = T5Config(vocab_size=1000, use_cache=False, decoder_start_token_id=0)
     model = T5ForConditionalGeneration(config)
@@ -204,9 +204,9 @@ def t5() -> Subject:
 @subject("vit")
 def vit() -> Subject:
     """transformers' ViT-base."""
-    from transformers import ViTConfig, ViTModel  # noqa: PLC0415
+    from transformers import ViTConfig, ViTModel
 
-    image = lambda batch: ((), {"pixel_values": torch.randn(batch, 3, 224, 224)})  # noqa: E731
+    image = lambda batch: ((), {"pixel_values": torch.randn(batch, 3, 224, 224)})
     return Subject(ViTModel(ViTConfig()), image(2), {"pixel_values": {0: "batch"}}, [image(1), image(3)])
 
 
@@ -316,6 +316,6 @@ class UNet(nn.Module):
 @subject("unet")
 def unet() -> Subject:
     """A U-Net, free in batch, height and width."""
-    image = lambda batch, h, w: ((torch.randn(batch, 3, h, w),), {})  # noqa: E731
+    image = lambda batch, h, w: ((torch.randn(batch, 3, h, w),), {})
     sizes = {"x": {0: "batch", 2: "height", 3: "width"}}
     return Subject(UNet(), image(2, 36, 44), sizes, [image(1, 29, 33), image(3, 48, 26)])

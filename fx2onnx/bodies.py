@@ -70,13 +70,13 @@ class Scope:
     def constant(self, tensor: ir.TensorProtocol) -> ir.Value:
         """A constant of this graph; equal small ones are one value."""
         key: tuple[object, ...] = (id(tensor),)
-        if tensor.size <= 64:  # noqa: PLR2004  comparing bytes of larger ones costs more than it saves
+        if tensor.size <= 64:
             key = (tensor.dtype, tuple(tensor.shape), tensor.tobytes())
         if (value := self._constants.get(key)) is None:
             value = ir.Value(
                 name=f"const_{len(self._constants)}",
                 type=ir.TensorType(tensor.dtype),
-                shape=ir.Shape(tensor.shape),
+                shape=ir.Shape(tuple(tensor.shape)),  # type: ignore[arg-type]
                 const_value=tensor,
             )
             self.graph.register_initializer(value)
@@ -114,9 +114,7 @@ class Scope:
                     result.name = name if len(results) == 1 else f"{name}.{i}"
         return results
 
-    def _call(
-        self, body: Body, actual: Sequence[ir.Value], metadata: Mapping[str, str]
-    ) -> list[ir.Value]:
+    def _call(self, body: Body, actual: Sequence[ir.Value], metadata: Mapping[str, str]) -> list[ir.Value]:
         node = ir.Node(
             body.domain,
             body.name,
@@ -209,9 +207,7 @@ def _with_parameters(body: Body, like: Body) -> Body:
     """An equal body whose call passes its arguments from other positions."""
     if body.parameters == like.parameters:
         return body
-    return Body(
-        body.domain, body.name, body.graph, like.parameters, body.results, body.inline, body.callees
-    )
+    return Body(body.domain, body.name, body.graph, like.parameters, body.results, body.inline, body.callees)
 
 
 def structure(graph: ir.Graph) -> tuple[object, ...]:
@@ -258,8 +254,8 @@ def _tensor_key(tensor: ir.TensorProtocol | None) -> tuple[object, ...]:
 def _generalise(graph: ir.Graph, other: ir.Graph) -> None:
     """Forget the sizes in which two equal graphs differ, so that the shapes written are true for both."""
     pairs = [*zip(graph.inputs, other.inputs, strict=True)]
-    for node, twin in zip(graph, other, strict=True):
-        pairs += zip(node.outputs, twin.outputs, strict=True)
+    for one, same in zip(graph, other, strict=True):
+        pairs += zip(one.outputs, same.outputs, strict=True)
     for value, twin in pairs:
         if value.shape is None or twin.shape is None or value.shape.rank() != twin.shape.rank():
             value.shape = None

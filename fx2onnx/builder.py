@@ -136,7 +136,8 @@ class OpBuilder(onnxscript.OpBuilder):
     def constant(self, value: Any, dtype: torch.dtype = torch.int64) -> ir.Value:
         """A constant tensor of this dtype: a number (rank 0), a nested list or an array."""
         array = torch.as_tensor(value, dtype=dtype)
-        return self.initializer(tensor(array), f"const_{len(self.builder.root.graph.initializers)}")
+        made: ir.Value = self.initializer(tensor(array), f"const_{len(self.builder.root.graph.initializers)}")
+        return made
 
     def ints(self, values: Sequence[int]) -> ir.Value:
         """A constant int64 vector."""
@@ -146,7 +147,8 @@ class OpBuilder(onnxscript.OpBuilder):
         """x in this dtype; x itself when it has it already."""
         if x.dtype == DTYPES[dtype]:
             return x
-        return self.Cast(x, to=DTYPES[dtype])
+        made: ir.Value = self.Cast(x, to=DTYPES[dtype])
+        return made
 
     def number(self, value: float | ir.Value, dtype: torch.dtype) -> ir.Value:
         """A scalar argument (a Python number or a size) as a rank-0 tensor of this dtype."""
@@ -160,7 +162,8 @@ class OpBuilder(onnxscript.OpBuilder):
         """A size as a rank-0 tensor."""
         if isinstance(size, int):
             return self.constant(size)
-        return self.Squeeze(size, self.ints([0]))
+        made: ir.Value = self.Squeeze(size, self.ints([0]))
+        return made
 
     def size(self, x: ir.Value, axis: int) -> int | ir.Value:
         """The size of one axis: a number where it is static, else a vector of one."""
@@ -168,7 +171,8 @@ class OpBuilder(onnxscript.OpBuilder):
         if isinstance(known, int):
             return known
         axis %= rank_of(x)
-        return self.Shape(x, start=axis, end=axis + 1)
+        made: ir.Value = self.Shape(x, start=axis, end=axis + 1)
+        return made
 
     def vector(self, sizes: Sequence[int | ir.Value]) -> ir.Value:
         """Numbers and sizes as one int64 vector."""
@@ -206,8 +210,10 @@ class OpBuilder(onnxscript.OpBuilder):
             k if isinstance(k, int) else s for s, k in zip(sizes, known, strict=True)
         ]
         if 0 in entries:  # a static empty axis: 0 and -1 can't be shorthands here
-            return self.Reshape(x, self.vector(entries), allowzero=1)
-        return self.Reshape(x, self.vector(_cheap_sizes(entries, known, shape_of(x))))
+            made: ir.Value = self.Reshape(x, self.vector(entries), allowzero=1)
+        else:
+            made = self.Reshape(x, self.vector(_cheap_sizes(entries, known, shape_of(x))))
+        return made
 
     def sub(
         self,

@@ -5,12 +5,14 @@
 How models are named: `fx2onnx.named_model`; how inputs are written: `fx2onnx.input_text`.
 Results go to standard output, the stages and all messages to standard error.
 Exit status: 0 done, 1 the export or the check failed, 2 wrong usage.
+A model that fails its check is not written.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -30,6 +32,23 @@ from fx2onnx.passes import default_pipeline
 from fx2onnx.progress import Progress
 
 
+HELP_ON_MODELS = """\
+MODEL is package.module:name or file.py:name, where the name stands for
+  an nn.Module                     exported as it is, in eval mode
+  an nn.Module class               made first, with --model-arg
+  a function that makes a module   called first, with --model-arg: one that can be called without arguments
+  a function of tensors            the model itself: one with a parameter that must be given
+
+--input is written for each tensor: name: dtype[sizes] [< bound]
+  x: float32[batch=2, 3, 224, 224]   batch stays free and is 2 in the example
+  x: f32[n, m=7]                     n stays free too; an example size is 2 where none is given
+  ids: int64[batch, seq] < 1000      whole numbers from 0 to 999; from 0 to 1 without a bound
+  scale: float32[]                   a single number
+
+exit status: 0 done, 1 the export or the check failed, 2 wrong usage
+"""
+
+
 class UsageError(Exception):
     """The command line does not say what to do."""
 
@@ -38,7 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.command(options))
+        status = int(options.command(options))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader has had enough, as `| head` has; the work was done before it was told of
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at the end
+        return 0
+    except SystemExit as error:  # no command of ours raises it: the status must not be the model's
+        return _fail(f"the model's code ended the program: SystemExit({error.code!r})", options)
     except UsageError as error:
         return _fail(str(error), options, status=2)
     except Fx2OnnxError as error:
@@ -79,11 +105,13 @@ def export(options: argparse.Namespace) -> int:
             verify_each=options.verify_each,
             progress=progress.stage,
         )
-        progress.stage("save")
-        program.save(path, external_data=True if options.external_data else None)
-        if options.verify:
+        if options.verify:  # before save: a wrong model does not take the place of a right one
             progress.stage("verify")
             report = program.verify()
+        progress.stage("save")
+        program.save(path, external_data=True if options.external_data else None)
+    if options.timings:
+        print(progress.table(), file=sys.stderr)
     print(program.report())
     if options.verify:
         print(f"equal to eager PyTorch at\n{report}")
@@ -117,6 +145,7 @@ def verify(options: argparse.Namespace) -> int:
 def ops(options: argparse.Namespace) -> int:
     """List the operators that have rules, and those that are known to have none."""
     from rich.console import Console  # noqa: PLC0415  only this command draws a table
+    from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     table = Table("operator", "rule", "from opset", box=None)
@@ -127,9 +156,11 @@ def ops(options: argparse.Namespace) -> int:
             first = ruled[name][0].name.removeprefix("fx2onnx.opset.")
             table.add_row(name, first, ", ".join(_since(rule) for rule in reversed(ruled[name])))
         else:
-            table.add_row(name, f"none ({gaps[name].kind}): {gaps[name].reason}", "")
+            table.add_row(name, escape(f"none ({gaps[name].kind}): {gaps[name].reason}"), "")
     console = Console()
-    console.print(table, width=None if console.is_terminal else 200)
+    with console.capture() as text:  # printed by us: rich ends the program where the reader is gone
+        console.print(table, width=None if console.is_terminal else 200)
+    print(text.get(), end="")
     print(f"{len(ruled)} operators have rules; what has none is decomposed where torch knows how")
     return 0
 
@@ -222,10 +253,28 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fx2onnx", description="A compiler from PyTorch to ONNX.")
     parser.add_argument("--version", action="version", version=f"fx2onnx {fx2onnx.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _export_options(commands.add_parser("export", help="export a model", description=export.__doc__))
-    _verify_options(commands.add_parser("verify", help="check a model on disk", description=verify.__doc__))
-    _ops_options(commands.add_parser("ops", help="list the operators", description=ops.__doc__))
+    _export_options(_command(commands, export, "export a model", HELP_ON_MODELS))
+    _verify_options(_command(commands, verify, "check a model on disk", HELP_ON_MODELS))
+    _ops_options(_command(commands, ops, "list the operators", None))
     return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    run: Callable[[argparse.Namespace], int],
+    text: str,
+    epilog: str | None,
+) -> argparse.ArgumentParser:
+    made = commands.add_parser(
+        run.__name__,
+        help=text,
+        description=run.__doc__,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--debug", action="store_true", help="show tracebacks")
+    made.set_defaults(command=run)
+    return made
 
 
 def _model_options(parser: argparse.ArgumentParser) -> None:
@@ -241,7 +290,6 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--model-arg", action="append", default=[], metavar="NAME=VALUE", help="for what makes the model")
     add("--seed", type=int, default=0, help="for weights and example inputs (0)")
-    add("--debug", action="store_true", help="show tracebacks")
 
 
 def _export_options(parser: argparse.ArgumentParser) -> None:
@@ -261,19 +309,16 @@ def _export_options(parser: argparse.ArgumentParser) -> None:
         help='show the graph; "all" for each pass',
     )
     add("--verify-each", action="store_true", help="check the graph after each pass")
-    parser.set_defaults(command=export)
+    add("--timings", action="store_true", help="show the seconds of each stage")
 
 
 def _verify_options(parser: argparse.ArgumentParser) -> None:
     _model_options(parser)
     parser.add_argument("file", metavar="FILE", help="the ONNX model")
-    parser.set_defaults(command=verify)
 
 
 def _ops_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("filter", nargs="?", default="", help="only operators with this in their name")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
-    parser.set_defaults(command=ops)
 
 
 if __name__ == "__main__":

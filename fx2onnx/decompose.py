@@ -14,12 +14,12 @@ import torch
 from torch import fx
 from torch._decomp import decomposition_table
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental import _config as size_config
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from fx2onnx.calls import Argument, Call
 from fx2onnx.errors import CaptureError
 from fx2onnx.rewrite import fake_mode_in
+from fx2onnx.torch_sizes import sizes_without_special_cases
 from fx2onnx.types import names_of
 
 
@@ -58,7 +58,7 @@ def _no_size_is_fixed(mode: FakeTensorMode) -> Iterator[None]:
     """
     shape_env = mode.shape_env
     before = dict(shape_env.replacements) if shape_env is not None else {}
-    with size_config.patch(backed_size_oblivious=True):
+    with sizes_without_special_cases():
         yield
     if shape_env is not None:
         for symbol, value in shape_env.replacements.items():

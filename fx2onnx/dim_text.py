@@ -8,6 +8,7 @@ would be when multiplied out.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable
 
@@ -44,11 +45,13 @@ def _show_bare(e: sympy.Expr) -> tuple[str, int]:
     if e.is_Rational:
         return f"{e.p}/{e.q}", _PRODUCT if e.p >= 0 else _SUM
     if e.is_Float:
-        return repr(float(e)), _ATOM
+        return repr(float(e)), _ATOM if e >= 0 else _SUM
     if e.is_Add:
         return _show_sum(e), _SUM
     if e.func is sympy.floor:
         top, bottom = sympy.fraction(sympy.together(e.args[0]))
+        if bottom == 1:  # of a product with a float, e.g. a scale factor
+            return f"floor({_show(top, 0)})", _ATOM
         return f"{_show(sympy.expand(top), _ATOM)}//{_show(sympy.expand(bottom), _ATOM)}", _PRODUCT
     if isinstance(e, sympy.Mod):
         return f"{_show(e.args[0], _ATOM)}%{_show(e.args[1], _ATOM)}", _PRODUCT
@@ -99,7 +102,7 @@ def _divides(e: sympy.Expr) -> bool:
 
 # -- reading ---------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"\s*(?:([0-9]+)|([^\W\d][\w.]*|`[^`\n]+`)|(//|[-+*/%(),]))")
+_TOKEN = re.compile(r"\s*(?:([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)|([^\W\d][\w.]*|`[^`\n]+`)|(//|[-+*/%(),]))")
 _CALLS: dict[str, tuple[int | None, Callable[..., Dim]]] = {
     "Max": (None, lambda *a: dim(sympy.Max(*a))),
     "Min": (None, lambda *a: dim(sympy.Min(*a))),
@@ -113,7 +116,7 @@ _TOO_LARGE = MAX_TERMS + 1
 
 
 def parse(text: str) -> Dim:
-    """The size that a text says: whole numbers, names, + - * / // %, parentheses, Max, Min, floor, ceiling, abs.
+    """The size that a text says: numbers, names, + - * / // %, parentheses, Max, Min, floor, ceiling, abs.
 
     Args:
         text: e.g. `"2*batch + 1"`; at most 4096 characters, nested at most 32 deep.
@@ -231,13 +234,19 @@ class _Parser:
         if token is None or token in ("*", "/", "//", "%", ")", ","):
             raise self.error("it ends too early" if token is None else f"unexpected {token!r}")
         self.next += 1
-        if token.isdecimal():
+        if token[0] in "0123456789":
             if len(token) > MAX_DIGITS:
                 raise self.error(f"a number of {len(token)} digits")
-            return int(token)
+            return int(token) if token.isdecimal() else self.decimal(token)
         if token.startswith("`"):
             return symbol(token[1:-1])
         return self.call(token) if self.take("(") else symbol(token)
+
+    def decimal(self, token: str) -> sympy.Expr:
+        number = float(token)
+        if math.isinf(number):
+            raise self.error(f"{token} is too large a number")
+        return sympy.Float(number)
 
     def call(self, name: str) -> Dim:
         if name not in _CALLS:

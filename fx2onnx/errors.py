@@ -108,10 +108,7 @@ def _missing_op_text(op: MissingOp) -> str:
 
 def _skeleton(op: MissingOp) -> str:
     function = op.name.split(".")[-2] if op.name.count(".") > 1 else op.name.split(".")[0]
-    return (
-        f"    @fx2onnx.lowers(torch.ops.{op.name})\n"
-        f"    def {function}(op, …): return op.SomeOnnxOp(…)"
-    )
+    return f"    @fx2onnx.lowers(torch.ops.{op.name})\n    def {function}(op, …): return op.SomeOnnxOp(…)"
 
 
 class UnsupportedOpError(Fx2OnnxError):

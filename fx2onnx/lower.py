@@ -169,7 +169,9 @@ class Lowering:
         if isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001
             call = bind(node)
             self._body_of(call, node)
-        return [_MISSING] * len(node.meta["val"]) if isinstance(node.meta.get("val"), tuple | list) else _MISSING
+        return (
+            [_MISSING] * len(node.meta["val"]) if isinstance(node.meta.get("val"), tuple | list) else _MISSING
+        )
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -224,16 +226,14 @@ class Lowering:
         onnx.outputs.extend(made)
         results = tuple(made.index(v) if isinstance(v, ir.Value) else None for v in outputs)
         parameters = trim(onnx)
-        inline = (
-            self.functions == "none" or len(onnx) <= 1 or any(v.producer() is None for v in made)
-        )
+        inline = self.functions == "none" or len(onnx) <= 1 or any(v.producer() is None for v in made)
         return Body(domain, name, onnx, parameters, results, inline, list(callees))
 
     # -- what is missing ---------------------------------------------------------------------------
 
     def _note_missing(self, call: Call, node: fx.Node) -> None:
         gap = self.book.gap(call.target)
-        reason, places = self.missing.setdefault(call.target, (gap.reason if gap else None, []))
+        _, places = self.missing.setdefault(call.target, (gap.reason if gap else None, []))
         path = origin.module_path(node)
         line = origin.user_line(node) or "unknown line"
         place = f"{line} (in {path})" if path else line
@@ -256,13 +256,13 @@ _MISSING = _Missing()
 
 
 def _read(env: dict[fx.Node, Any], node: fx.Node, reader: fx.Node) -> ir.Value:
-    value = env[node]
+    value: Any = env[node]
     if not isinstance(value, ir.Value) and value is not _MISSING:
         raise InvariantError(
             f"{reader.name} reads {node.name}, which the rule of {node.target} does not make",
             where=origin.user_line(reader),
         )
-    return value
+    return value  # type: ignore[return-value]
 
 
 def _value_type(node: fx.Node) -> TensorType | SizeType:

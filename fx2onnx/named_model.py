@@ -101,6 +101,11 @@ def _file(path: Path) -> ModuleType:
 def _model(found: object, name: str, arguments: dict[str, Any]) -> Callable[..., Any]:
     if isinstance(found, torch.nn.Module) and not arguments:
         return found.eval()
+    if isinstance(found, torch.export.ExportedProgram):
+        raise ExportInputError(
+            f"{name} is an ExportedProgram, whose inputs and sizes are fixed already",
+            fix="name the module that it was made from, or pass it to fx2onnx.export in Python",
+        )
     if isinstance(found, torch.nn.Module) or not callable(found):
         kind = f"is a {type(found).__name__}"
         raise ExportInputError(

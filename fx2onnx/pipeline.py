@@ -89,7 +89,7 @@ def export(
     """
     opset = _checked_opset(opset_version)
     _check_choices(functions, target)
-    say = progress or (lambda stage: None)
+    say = progress or (lambda _: None)
     say("capture")
     graph = capture(
         model,
@@ -131,13 +131,13 @@ def name_mutated(graph: TypedGraph, *, return_mutated: bool) -> TypedGraph:
         return graph
     if return_mutated:
         outputs = tuple(
-            replace(o, name=f"{o.mutated}.mutated") if o.mutated is not None else o
-            for o in graph.outputs
+            replace(o, name=f"{o.mutated}.mutated") if o.mutated is not None else o for o in graph.outputs
         )
         return replace(graph, outputs=outputs)
     output = graph.module.graph.output_node()
     kept = len(graph.outputs) - len(mutated) - sum(o.name is None for o in graph.outputs if o.mutated is None)
-    output.args = (tuple(output.args[0][:kept]),)  # type: ignore[index]
+    results: Any = output.args[0]
+    output.args = (tuple(results[:kept]),)
     notes = tuple(
         f"the model writes to {o.mutated}; the new value is not an output (return_mutated=True)"
         for o in mutated
@@ -149,7 +149,11 @@ def name_mutated(graph: TypedGraph, *, return_mutated: bool) -> TypedGraph:
 def _checked_opset(version: int | None) -> int:
     if version is None:
         return DEFAULT_OPSET
-    if isinstance(version, bool) or not isinstance(version, int) or not OLDEST_OPSET <= version <= NEWEST_OPSET:
+    if (
+        isinstance(version, bool)
+        or not isinstance(version, int)
+        or not OLDEST_OPSET <= version <= NEWEST_OPSET
+    ):
         raise ExportInputError(
             f"opset_version is {version!r}",
             fix=f"opsets {OLDEST_OPSET} to {NEWEST_OPSET} are written; {DEFAULT_OPSET} is the default",

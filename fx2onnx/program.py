@@ -122,7 +122,8 @@ class OnnxProgram:
 
     def sizes(self, feeds: Mapping[str, torch.Tensor]) -> dict[str, int]:
         """The value of each of the model's size names, read off the inputs."""
-        placeholders, values = self.graph.placeholders(), {}
+        placeholders = self.graph.placeholders()
+        values: dict[str, int] = {}
         for entry in self.graph.inputs:
             found = type_of(placeholders[entry.placeholder])
             if not isinstance(found, TensorType):
@@ -175,7 +176,9 @@ class OnnxProgram:
             return tuple(leaves)
         return pytree.tree_unflatten(leaves, self.graph.out_spec)
 
-    def verify(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Report:
+    def verify(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Report:
         """Compare the model in ONNX Runtime with eager PyTorch; see `fx2onnx.verify.verify`.
 
         Raises:

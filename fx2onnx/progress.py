@@ -41,6 +41,12 @@ class Progress:
         else:
             self._status.update(f"{name} …")
 
+    def table(self) -> str:
+        """The seconds of each stage that is over, in order, and their sum."""
+        rows = [*self.timings.items(), ("total", sum(self.timings.values()))]
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:{width}} {seconds:8.2f} s" for name, seconds in rows)
+
     def _finish(self, sign: str) -> None:
         if self._current is None:
             return

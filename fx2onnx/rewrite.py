@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental import _config as size_config
 
 from fx2onnx.graph import TypedGraph
+from fx2onnx.torch_sizes import sizes_without_special_cases
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,7 @@ def origin(node: fx.Node) -> dict[str, Any]:
     return {key: node.meta[key] for key in _ORIGIN if key in node.meta}
 
 
-def call(
-    graph: fx.Graph, target: Callable[..., Any], *args: Any, like: fx.Node, **kwargs: Any
-) -> fx.Node:
+def call(graph: fx.Graph, target: Callable[..., Any], *args: Any, like: fx.Node, **kwargs: Any) -> fx.Node:
     """A new, typed call at the graph's insertion point.
 
     Its value is computed by running `target` on the arguments' fake values; where it came from is taken
@@ -85,7 +83,7 @@ def fake_call(target: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     mode = fake_mode_in((values, keywords))
     if mode is None:
         return target(*values, **keywords)
-    with mode, torch.no_grad(), size_config.patch(backed_size_oblivious=True):
+    with mode, torch.no_grad(), sizes_without_special_cases():
         return target(*values, **keywords)
 
 

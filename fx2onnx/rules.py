@@ -62,7 +62,6 @@ class Rule:
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         return f"{code.co_filename}:{code.co_firstlineno}" if code else self.name
 
-
     @functools.cached_property
     def parameters(self) -> Parameters | None:
         """What the function takes besides the builder; None when it takes anything."""

@@ -20,7 +20,11 @@ _BY_RUNTIME_NAME = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
     "bool": torch.bool,
-    **{f"{sign}int{bits}": getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{
+        f"{sign}int{bits}": getattr(torch, f"{sign}int{bits}")
+        for sign in ("", "u")
+        for bits in (8, 16, 32, 64)
+    },
     "float8e4m3fn": torch.float8_e4m3fn,
     "float8e4m3fnuz": torch.float8_e4m3fnuz,
     "float8e5m2": torch.float8_e5m2,
@@ -60,10 +64,11 @@ def _to_torch(value: onnxruntime.OrtValue) -> torch.Tensor:
     size = math.prod(shape) * dtype.itemsize
     if not size:
         return torch.empty(shape, dtype=dtype)
-    memory = (ctypes.c_char * size).from_address(value.data_ptr())  # the runtime has no view of these for Python
+    memory = (ctypes.c_char * size).from_address(
+        value.data_ptr()
+    )  # the runtime has no view of these for Python
     return torch.frombuffer(memory, dtype=dtype).clone().reshape(shape)
 
 
 def _numpy_has(dtype: torch.dtype) -> bool:
     return dtype not in (torch.bfloat16,) and not dtype.is_complex and "float8" not in str(dtype)
-

@@ -189,7 +189,7 @@ def tokens_of(text: str) -> list[Token]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-class _Words:
+class Words:
     """The tokens of a text with a position; the lowest level of the descent."""
 
     def __init__(self, text: str) -> None:
@@ -400,7 +400,7 @@ _FORMS: dict[str, tuple[Callable[..., Any], int]] = {
 }
 
 
-class _Reader(_Words):
+class _Reader(Words):
     """Reads blocks and their lines."""
 
     def blocks(self) -> list[Block]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 import sympy
+from torch.fx.experimental import _config as size_config
 
 from fx2onnx import dims
 from fx2onnx.dims import Dim
@@ -62,3 +64,9 @@ def _convert(expr: sympy.Expr, names: Mapping[sympy.Symbol, Dim]) -> Dim:
     return dims.dim(expr.func(*arguments))
 
 
+
+
+def sizes_without_special_cases() -> contextlib.AbstractContextManager[None]:
+    """A context in which torch treats free sizes as if they were neither 0 nor 1."""
+    patched: contextlib.AbstractContextManager[None] = size_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]
+    return patched

@@ -110,7 +110,8 @@ def size_of(value: int | torch.SymInt) -> Dim:
         return int(value)
     if (number := value.node.maybe_as_int()) is not None:
         return number
-    return names_of(value.node.shape_env).from_torch(value.node.expr)
+    shape_env: ShapeEnv = value.node.shape_env  # type: ignore[assignment]  # a symbolic node has one
+    return names_of(shape_env).from_torch(value.node.expr)
 
 
 def type_of_value(value: Any) -> Type | None:

@@ -70,8 +70,8 @@ def verify(
     limits = {**TOLERANCE, **(tolerance or {})}
     checks = [_check(program, args, kwargs or {}, limits)]
     if other_sizes:
-        for changed in _other_inputs(program, args, kwargs or {}):
-            checks.append(_check(program, *changed, limits))
+        changed = _other_inputs(program, args, kwargs or {})
+        checks += [_check(program, *inputs, limits) for inputs in changed]
     return Report(tuple(checks))
 
 
@@ -148,7 +148,9 @@ def _other_inputs(
     feeds = program.feeds(args, kwargs)
     sizes = program.sizes(feeds)
     found = []
-    for offset, new in enumerate([dict.fromkeys(sizes, 1), {k: v + 1 + i for i, (k, v) in enumerate(sizes.items())}]):
+    for offset, new in enumerate(
+        [dict.fromkeys(sizes, 1), {k: v + 1 + i for i, (k, v) in enumerate(sizes.items())}]
+    ):
         if new == sizes or not sizes:
             continue
         changed = _resized_leaves(program, list(leaves), new, seed=offset)
@@ -158,9 +160,7 @@ def _other_inputs(
 
 
 def _allowed(program: OnnxProgram, sizes: Mapping[str, int]) -> bool:
-    return all(
-        dims.holds(r.left, r.sign, r.right, sizes) is not False for r in program.graph.relations
-    )
+    return all(dims.holds(r.left, r.sign, r.right, sizes) is not False for r in program.graph.relations)
 
 
 def _resized_leaves(

@@ -91,7 +91,9 @@ class Pipeline:
         if "all" in chosen:
             return known
         if unknown := chosen - known:
-            raise KeyError(f"no pass is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+            raise KeyError(
+                f"no pass is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}"
+            )
         return chosen
 
     def insert_before(self, name: str, new: Pass) -> Pipeline:

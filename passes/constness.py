@@ -10,23 +10,25 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from fx2onnx.graph import TypedGraph, region_calls
+from fx2onnx.passes import memory
 from fx2onnx.passes.cse import is_random
 
 
 def constant_nodes(graph: TypedGraph) -> set[fx.Node]:
-    """The nodes of all graphs that hold state, or are computed from nothing but state.
+    """The nodes of all graphs that hold state, or are computed from nothing but state and numbers.
 
-    A region's parameter is one of them when every call passes one of them.
+    A region's parameter is one of them when every call passes one of them. State without values (fake or meta
+    tensors) is not, and neither are the parameters of control-flow bodies.
     """
     calls = region_calls(graph)
     found: set[fx.Node] = set()
     for module in reversed(list(graph.graphs())):  # callers first: they say what regions are given
-        sites = calls.get(id(module))
+        sites = calls.get(id(module), ())
         for i, node in enumerate(module.graph.find_nodes(op="placeholder")):
-            if sites is None:
+            if module is graph.module:
                 is_state = _is_real(graph.state.get(str(node.target)))
             else:
-                is_state = all(site.args[i] in found for site in sites)
+                is_state = bool(sites) and all(site.args[i] in found for site in sites)
             if is_state:
                 found.add(node)
         for node in module.graph.nodes:
@@ -50,6 +52,4 @@ def _is_constant(node: fx.Node, found: set[fx.Node]) -> bool:
 def _has_static_sizes(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return all(_has_static_sizes(v) for v in value)
-    if not isinstance(value, torch.Tensor):
-        return False
-    return not any(isinstance(s, torch.SymInt) and s.node.maybe_as_int() is None for s in value.shape)
+    return isinstance(value, torch.Tensor) and all(map(memory.is_number, value.shape))

@@ -63,7 +63,12 @@ _CASTS = frozenset(
     }
 )
 _DROPOUTS = frozenset(
-    {aten.dropout.default, aten.feature_dropout.default, aten.alpha_dropout.default, aten.feature_alpha_dropout.default}
+    {
+        aten.dropout.default,
+        aten.feature_dropout.default,
+        aten.alpha_dropout.default,
+        aten.feature_alpha_dropout.default,
+    }
 )
 # The argument is the result when the shape does not change: its elements stay in row-major order.
 _KEEP_ORDER = frozenset(
@@ -93,12 +98,19 @@ _KEEP_ORDER = frozenset(
     }
 )
 # The argument is the result when it is real.
-_OF_COMPLEX = frozenset({aten.real.default, aten.conj.default, aten._conj.default, aten.conj_physical.default})  # noqa: SLF001
+_OF_COMPLEX = frozenset(
+    {aten.real.default, aten.conj.default, aten._conj.default, aten.conj_physical.default}
+)  # noqa: SLF001
 _JOINS = frozenset({aten.cat.default, aten.concat.default, aten.concatenate.default})
 _SPLITS = frozenset(
     {
         *(aten.chunk.default, aten.split.Tensor, aten.split.sizes, aten.split_with_sizes.default),
-        *(aten.tensor_split.sections, aten.tensor_split.indices, aten.unsafe_chunk.default, aten.unsafe_split.Tensor),
+        *(
+            aten.tensor_split.sections,
+            aten.tensor_split.indices,
+            aten.unsafe_chunk.default,
+            aten.unsafe_split.Tensor,
+        ),
         aten.unsafe_split_with_sizes.default,
     }
 )
@@ -188,7 +200,7 @@ def _keeps_axes(node: fx.Node, source: fx.Node) -> bool:
         order: Any = node.args[1]
         return [d % max(rank, 1) for d in order] == list(range(rank))
     if node.target in (aten.t.default, aten.numpy_T.default):
-        return rank < 2  # noqa: PLR2004
+        return rank < 2
     a, b = (d % max(rank, 1) for d in node.args[1:3])  # type: ignore[operator]
     return bool(a == b)
 
@@ -203,7 +215,9 @@ _CHECKS: dict[Any, Callable[[fx.Node, fx.Node], bool]] = {
     **dict.fromkeys(_DROPOUTS, _is_idle_dropout),
     **dict.fromkeys(_OF_COMPLEX, _is_real),
     **dict.fromkeys((aten.pad.default, aten.constant_pad_nd.default), _pads_nothing),
-    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.swapaxes.default, aten.swapdims.default), _keeps_axes),
+    **dict.fromkeys(
+        (aten.permute.default, aten.transpose.int, aten.swapaxes.default, aten.swapdims.default), _keeps_axes
+    ),
     **dict.fromkeys((aten.t.default, aten.numpy_T.default, aten.movedim.int), _keeps_axes),
 }
 

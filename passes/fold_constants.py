@@ -6,12 +6,13 @@
 
 A value is folded when it is no larger than the state that it is made of, or small. In a region it becomes a parameter,
 whose value each call passes. A weight that is also read as it is (a tied embedding) is not stored a second time:
-what is made of it stays a call. Views of weights stay views, which need no memory.
+what is made of it stays a call. Views of weights stay views, which need no memory. Random operators are never folded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,8 +20,8 @@ from torch import fx
 
 from fx2onnx.calls import key_of
 from fx2onnx.graph import TypedGraph, region_calls
-from fx2onnx.passes.constness import constant_nodes
 from fx2onnx.passes import dead_code
+from fx2onnx.passes.constness import constant_nodes
 from fx2onnx.rewrite import origin, whole_graph
 
 SMALL = 64 * 1024
@@ -32,53 +33,98 @@ def rewrite(graph: TypedGraph) -> None:
     constant = constant_nodes(graph)
     calls = region_calls(graph)
     for module in graph.graphs():  # called ones first: callers get what is moved out
-        if module is not graph.module:
-            _hoist(module, calls.get(id(module), ()), constant)
+        if sites := calls.get(id(module)):
+            _hoist(module, sites, constant)
     dead_code.rewrite(graph)  # weights that regions no longer take are not read as they are any more
-    _Folder(graph, constant).run()
+    _fold(graph, constant)
 
 
-def _frontier(graph: fx.Graph, constant: set[fx.Node]) -> list[fx.Node]:
-    """Computed constants that something not constant reads, and that are worth keeping."""
-    return [
-        node
-        for node in graph.nodes
-        if node.op == "call_function"
-        and node in constant
-        and isinstance(node.meta.get("val"), torch.Tensor)
-        and any(user not in constant for user in node.users)
-        and _is_worth_it(node)
-    ]
+# -- what is folded ----------------------------------------------------------------------------------
 
 
-def _is_worth_it(node: fx.Node) -> bool:
-    """Is the value no larger than the state that it is made of, or small?"""
-    size = _bytes(node)
-    return size <= SMALL or size <= sum(_bytes(n) for n in _sources(node))
+class _Plan:
+    """Which constants of a graph are replaced by their values.
+
+    Attributes:
+        folded: the constants that are, in order.
+        staying: the nodes that are still computed afterwards, and the placeholders that they read.
+    """
+
+    def __init__(self, graph: fx.Graph, constant: set[fx.Node]) -> None:
+        self.constant = constant
+        self.sources = _sources(graph, constant)
+        refused: set[fx.Node] = set()
+        while True:
+            self.folded, self.staying = self._split(graph, refused)
+            twice = {node for node in self.folded if self._would_store_twice(node)}
+            if not twice:
+                return
+            refused |= twice
+
+    def _split(self, graph: fx.Graph, refused: set[fx.Node]) -> tuple[list[fx.Node], set[fx.Node]]:
+        folded: list[fx.Node] = []
+        staying: set[fx.Node] = set()
+        for node in reversed(graph.nodes):
+            if node not in self.constant:
+                staying.add(node)
+            elif any(user in staying for user in node.users):
+                if node not in refused and self._can_be_folded(node):
+                    folded.append(node)
+                else:
+                    staying.add(node)
+        return folded[::-1], staying
+
+    def _can_be_folded(self, node: fx.Node) -> bool:
+        if node.op == "placeholder" or not isinstance(node.meta["val"], torch.Tensor):
+            return False
+        size = _bytes(node)
+        return size <= SMALL or size <= sum(map(_bytes, self.sources[node]))
+
+    def _would_store_twice(self, node: fx.Node) -> bool:
+        """Is the value large, and made of state that the graph also reads as it is?"""
+        return _bytes(node) > SMALL and not self.staying.isdisjoint(self.sources[node])
+
+
+def _sources(graph: fx.Graph, constant: set[fx.Node]) -> dict[fx.Node, frozenset[fx.Node]]:
+    """The placeholders that each constant is made of."""
+    found: dict[fx.Node, frozenset[fx.Node]] = {}
+    for node in graph.nodes:
+        if node in constant:
+            inputs = [found[n] for n in node.all_input_nodes]
+            own = frozenset({node}) if node.op == "placeholder" else frozenset()
+            found[node] = inputs[0] if len(inputs) == 1 else own.union(*inputs)
+    return found
 
 
 def _bytes(node: fx.Node) -> int:
-    value = node.meta["val"]
-    return int(value.numel()) * value.element_size() if isinstance(value, torch.Tensor) else 0
+    value: torch.Tensor = node.meta["val"]
+    return int(value.numel()) * value.element_size()
 
 
-def _sources(node: fx.Node) -> list[fx.Node]:
-    """The placeholders that a constant is made of."""
-    return [n for n in _expression(node) if n.op == "placeholder"]
+def _made_of(graph: fx.Graph, ends: Iterable[fx.Node]) -> list[fx.Node]:
+    """The nodes that some nodes are made of, these included, in the graph's order."""
+    found = set(ends)
+    for node in reversed(graph.nodes):
+        if node in found:
+            found.update(node.all_input_nodes)
+    return [node for node in graph.nodes if node in found]
 
 
-def _expression(node: fx.Node) -> list[fx.Node]:
-    """A node and all that it is made of, in order."""
-    found: dict[fx.Node, None] = {}
+def _new_placeholder(graph: fx.Graph, node: fx.Node) -> fx.Node:
+    """A placeholder after the others for the value of `node`."""
+    others = graph.find_nodes(op="placeholder")
+    with graph.inserting_after(others[-1]) if others else graph.inserting_before(next(iter(graph.nodes))):
+        made = graph.placeholder(node.name)
+    made.target = made.name
+    made.meta["val"] = node.meta["val"]
+    return made
 
-    def visit(n: fx.Node) -> None:
-        if n not in found:
-            for argument in n.all_input_nodes:
-                visit(argument)
-            found[n] = None
 
-    visit(node)
-    return list(found)
+def _replace(node: fx.Node, value: fx.Node, staying: set[fx.Node]) -> None:
+    """Let the readers of `node` that stay read `value`."""
+    for user in list(node.users):
+        if user in staying:
+            user.replace_input_with(node, value)
 
 
 # -- regions ---------------------------------------------------------------------------------------
@@ -86,132 +132,133 @@ def _expression(node: fx.Node) -> list[fx.Node]:
 
 def _hoist(module: fx.GraphModule, sites: Sequence[fx.Node], constant: set[fx.Node]) -> None:
     """Turn a region's constants into parameters that its callers compute."""
-    for node in _frontier(module.graph, constant):
-        parameters = module.graph.find_nodes(op="placeholder")
-        expression = _expression(node)
-        parameter = _new_placeholder(module.graph, node.name)
-        parameter.meta["val"] = node.meta["val"]
+    graph = module.graph
+    plan = _Plan(graph, constant)
+    moved = [node for node in plan.folded if not _is_one_number(node)]
+    if not moved:
+        return
+    computed = [node for node in _made_of(graph, moved) if node.op != "placeholder"]
+    parameters = graph.find_nodes(op="placeholder")
+    for site in sites:
+        mapped = _copied(computed, dict(zip(parameters, site.args, strict=True)), site)
+        constant.update(mapped[node] for node in computed)
+        site.args = (*site.args, *(mapped[node] for node in moved))
+    for node in moved:
+        parameter = _new_placeholder(graph, node)
         constant.add(parameter)
-        for site in sites:
-            argument = _copied(expression, dict(zip(parameters, site.args, strict=True)), site, constant)
-            site.args = (*site.args, argument)
-        for user in list(node.users):
-            if user not in constant:
-                user.replace_input_with(node, parameter)
-    dead_code.drop_unread(module.graph)
+        _replace(node, parameter, plan.staying)
+    dead_code.drop_unread(graph)
 
 
-def _new_placeholder(graph: fx.Graph, name: str) -> fx.Node:
-    """A placeholder after the others."""
-    others = graph.find_nodes(op="placeholder")
-    with graph.inserting_after(others[-1]) if others else graph.inserting_before(next(iter(graph.nodes))):
-        made = graph.placeholder(name)
-    made.target = made.name
-    return made
+def _is_one_number(node: fx.Node) -> bool:
+    """Is this a number that is written as a tensor? It stays in the region's body, where it reads better."""
+    return not node.all_input_nodes and node.meta["val"].numel() <= 1
 
 
 def _copied(
-    expression: Sequence[fx.Node], mapped: dict[fx.Node, Any], site: fx.Node, constant: set[fx.Node]
-) -> fx.Node:
-    """The nodes of an expression, copied before a call."""
-    for node in expression:
-        if node not in mapped:
-            with site.graph.inserting_before(site):
-                made = site.graph.node_copy(node, lambda n: mapped[n])
-            made.meta.update(origin(site))
-            constant.add(made)
-            mapped[node] = made
-    result: fx.Node = mapped[expression[-1]]
-    return result
+    computed: Sequence[fx.Node], mapped: dict[fx.Node, Any], site: fx.Node
+) -> dict[fx.Node, Any]:
+    """Copy nodes of a region to before a call of it; returns `mapped` with the copies."""
+    for node in computed:
+        with site.graph.inserting_before(site):
+            copy = site.graph.node_copy(node, lambda n: mapped[n])
+        copy.meta.update(origin(site))
+        mapped[node] = copy
+    return mapped
 
 
 # -- the top graph ---------------------------------------------------------------------------------
 
 
-class _Folder:
-    """Evaluates constants of the top graph; equal expressions once."""
+def _fold(graph: TypedGraph, constant: set[fx.Node]) -> None:
+    """Evaluate constants of the top graph, equal ones once, and make them state."""
+    nodes = graph.module.graph
+    plan = _Plan(nodes, constant)
+    if not plan.folded:
+        return
+    needed = _made_of(nodes, plan.folded)
+    keys = _keys(needed)
+    first: dict[int, fx.Node] = {}
+    for node in plan.folded:
+        first.setdefault(keys[node], node)
+    values = _evaluated(graph, needed, set(first.values()))
+    names = _names(graph, plan)
+    made: dict[int, fx.Node] = {}
+    for node in plan.folded:
+        key = keys[node]
+        if first[key] not in values:
+            continue
+        if key not in made:
+            made[key] = _new_placeholder(nodes, node)
+            graph.state[made[key].name] = values[node]
+            graph.state_names[made[key].name] = names(node)
+        _replace(node, made[key], plan.staying)
+    dead_code.drop_unread(nodes)
 
-    def __init__(self, graph: TypedGraph, constant: set[fx.Node]) -> None:
-        self.graph, self.constant = graph, constant
-        self.nodes = graph.module.graph
-        self.values: dict[fx.Node, Any] = {}
-        self.placeholders: dict[Any, fx.Node] = {}
-        self.keys: dict[fx.Node, Any] = {}
-        self.names = {*graph.state_names.values()}
 
-    def run(self) -> None:
-        """Fold, then drop what is not read any more."""
-        with torch.no_grad():
-            for node in _frontier(self.nodes, self.constant):
-                if not self._would_store_twice(node):
-                    self._fold(node)
-        dead_code.drop_unread(self.nodes)
+def _keys(nodes: Iterable[fx.Node]) -> dict[fx.Node, int]:
+    """A number for each node, the same for calls that have the same value."""
+    numbers: dict[Any, int] = {}
+    keys: dict[fx.Node, int] = {}
+    for node in nodes:
+        key: Any = node
+        if node.op != "placeholder":
+            arguments = fx.node.map_arg((node.args, dict(node.kwargs)), lambda n: _Number(keys[n]))
+            key = (node.target, key_of(arguments))
+        keys[node] = numbers.setdefault(key, len(numbers))
+    return keys
 
-    def _would_store_twice(self, node: fx.Node) -> bool:
-        """Is the value large, and made of state that the graph also reads as it is?"""
-        if _bytes(node) <= SMALL:
-            return False
-        return any(self._is_read_as_it_is(source) for source in _sources(node))
 
-    def _is_read_as_it_is(self, source: fx.Node) -> bool:
-        return any(user not in self.constant for user in source.users)
+class _Number(int):
+    """Stands for a node among arguments; as a type of its own it is no number that was written there."""
 
-    def _fold(self, node: fx.Node) -> None:
-        key = self._key(node)
-        if (placeholder := self.placeholders.get(key)) is None:
-            placeholder = self.placeholders[key] = self._new_state(node)
-        for user in list(node.users):
-            if user not in self.constant:
-                user.replace_input_with(node, placeholder)
+    __slots__ = ()
 
-    def _key(self, node: fx.Node) -> Any:
-        """Equal for expressions that have the same value."""
-        if node not in self.keys:
+
+def _evaluated(
+    graph: TypedGraph, needed: Sequence[fx.Node], wanted: set[fx.Node]
+) -> dict[fx.Node, torch.Tensor]:
+    """The values of the wanted nodes; intermediate ones are freed as soon as nothing needs them.
+
+    What cannot be computed here (an operator without a kernel for real tensors) is left out.
+    """
+    values: dict[fx.Node, Any] = {}
+    last = {n: node for node in needed for n in node.all_input_nodes}
+    with torch.no_grad():
+        for node in needed:
+            inputs = node.all_input_nodes
             if node.op == "placeholder":
-                self.keys[node] = node
-            else:
-                arguments = fx.node.map_arg((node.args, dict(node.kwargs)), lambda n: ("key", self._key(n)))
-                self.keys[node] = (node.target, key_of(arguments))
-        return self.keys[node]
+                values[node] = graph.state[str(node.target)]
+            elif all(n in values for n in inputs):
+                args, kwargs = fx.node.map_arg((node.args, dict(node.kwargs)), lambda n: values[n])
+                try:
+                    values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+                except (RuntimeError, NotImplementedError, TypeError, ValueError):
+                    continue
+            for n in inputs:
+                if last[n] is node and n not in wanted:
+                    values.pop(n, None)
+    return values
 
-    def _new_state(self, node: fx.Node) -> fx.Node:
-        value = self._value(node)
-        stem = self._name(node)
-        placeholder = _new_placeholder(self.nodes, node.name)
-        placeholder.meta.update(val=node.meta["val"])
-        self.graph.state[placeholder.name] = value
-        self.graph.state_names[placeholder.name] = stem
-        self.constant.add(placeholder)
-        return placeholder
 
-    def _value(self, node: fx.Node) -> Any:
-        for part in _expression(node):
-            if part not in self.values:
-                self.values[part] = self._computed(part)
-        return self.values[node]
+def _names(graph: TypedGraph, plan: _Plan) -> Any:
+    """Readable names for folded values: that of the first state they are made of, with the operator's."""
+    taken = set(graph.state_names.values())
 
-    def _computed(self, node: fx.Node) -> Any:
-        if node.op == "placeholder":
-            return self.graph.state[str(node.target)]
-        args, kwargs = fx.node.map_arg((node.args, dict(node.kwargs)), lambda n: self.values[n])
-        return node.target(*args, **kwargs)  # type: ignore[operator]
+    def name(node: fx.Node) -> str:
+        sources = sorted(str(n.target) for n in plan.sources[node])
+        own = node.target._schema.name.split("::")[1] if hasattr(node.target, "_schema") else node.name  # noqa: SLF001
+        stem = f"{graph.state_names[sources[0]]}.{own}" if sources else own
+        chosen = next(n for n in _numbered(stem) if n not in taken)
+        taken.add(chosen)
+        return chosen
 
-    def _name(self, node: fx.Node) -> str:
-        """A readable name: that of the first state that it is made of, with the operator's."""
-        sources = [self.graph.state_names[str(n.target)] for n in _sources(node)]
-        operator_name = str(node.target).split(".")[1] if "." in str(node.target) else node.name
-        stem = f"{sources[0]}.{operator_name}" if sources else operator_name
-        name = next(name for name in _numbered(stem) if name not in self.names)
-        self.names.add(name)
-        return name
+    return name
 
 
 def _numbered(stem: str) -> Iterator[str]:
     yield stem
-    count = 2
-    while True:
-        yield f"{stem}_{count}"
-        count += 1
+    yield from (f"{stem}_{i}" for i in itertools.count(2))
 
 
 run = whole_graph("fold_constants", rewrite)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import fx
@@ -42,7 +41,9 @@ def rewrite(graph: TypedGraph) -> None:
             _return_mutated(graph, mutated)
         elif mutated:
             line = next((origin.user_line(n) for n in module.graph.nodes if origin.user_line(n)), None)
-            raise UnsupportedOpError("the body of a control-flow operator writes to a tensor from outside", where=line)
+            raise UnsupportedOpError(
+                "the body of a control-flow operator writes to a tensor from outside", where=line
+            )
 
 
 def _functionalize(nodes: fx.Graph) -> dict[str, fx.Node]:
@@ -117,7 +118,9 @@ class _Functionalizer:
         self.families: dict[int, _Family] = {}
         self.members: dict[fx.Node, _Member] = {}
         self.lists: dict[fx.Node, list[fx.Node]] = {}  # lists of views: the members that they may be views of
-        self.sources: dict[tuple[fx.Node, fx.Node], fx.Node] = {}  # what a list was made from, by list and member
+        self.sources: dict[
+            tuple[fx.Node, fx.Node], fx.Node
+        ] = {}  # what a list was made from, by list and member
         self.writers: dict[fx.Node, None] = {}
         self.storages = _Storages(graph)
 
@@ -171,7 +174,11 @@ class _Functionalizer:
         if isinstance(value, list | tuple) and after:
             self.lists[node] = list(after)
             self.sources.update({(node, member): source for member, source in after.items()})
-        if not _is_tensor(node) or node.op == "output" or (key := self.storages.of(node)) not in self.storages.watched:
+        if (
+            not _is_tensor(node)
+            or node.op == "output"
+            or (key := self.storages.of(node)) not in self.storages.watched
+        ):
             return
         if (family := self.families.get(key)) is None:
             family = self.families[key] = _Family(node)
@@ -246,7 +253,12 @@ class _Functionalizer:
                 self._bind(item, int(item.args[1]), node, targets, made.results)  # type: ignore[arg-type]
 
     def _bind(
-        self, item: fx.Node, position: int, writer: fx.Node, targets: Sequence[fx.Node], results: Sequence[fx.Node]
+        self,
+        item: fx.Node,
+        position: int,
+        writer: fx.Node,
+        targets: Sequence[fx.Node],
+        results: Sequence[fx.Node],
     ) -> None:
         """Let the readers of a writer's result read what holds it: a written tensor, or a new one."""
         own = results_of_its_own(writer)

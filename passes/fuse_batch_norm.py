@@ -18,7 +18,16 @@ from fx2onnx.rewrite import call, whole_graph
 
 aten = torch.ops.aten
 
-_CONVOLUTIONS = frozenset({aten.conv1d.default, aten.conv2d.default, aten.conv3d.default, aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding})
+_CONVOLUTIONS = frozenset(
+    {
+        aten.conv1d.default,
+        aten.conv2d.default,
+        aten.conv3d.default,
+        aten.conv1d.padding,
+        aten.conv2d.padding,
+        aten.conv3d.padding,
+    }
+)
 _LINEAR = frozenset({aten.linear.default})
 
 
@@ -37,7 +46,7 @@ def _fits(norm: fx.Node, constant: set[fx.Node]) -> bool:
         return False
     if training or mean is None or variance is None or len(convolution.users) != 1:
         return False
-    if convolution.target in _LINEAR and convolution.meta["val"].dim() != 2:  # noqa: PLR2004  the norm's axis is 1
+    if convolution.target in _LINEAR and convolution.meta["val"].dim() != 2:
         return False
     weights = [*convolution.args[1:3], weight, bias, mean, variance]
     nodes = [w for w in weights if isinstance(w, fx.Node)]
@@ -50,7 +59,9 @@ def _fuse(norm: fx.Node) -> None:
     x, weight, *rest = convolution.args  # type: ignore[union-attr]
     bias = rest[0] if rest else None
     with graph.inserting_before(norm):
-        scale = call(graph, aten.rsqrt.default, call(graph, aten.add.Scalar, variance, eps, like=norm), like=norm)
+        scale = call(
+            graph, aten.rsqrt.default, call(graph, aten.add.Scalar, variance, eps, like=norm), like=norm
+        )
         if gamma is not None:
             scale = call(graph, aten.mul.Tensor, scale, gamma, like=norm)
         shape = [-1] + [1] * (weight.meta["val"].dim() - 1)  # type: ignore[union-attr]

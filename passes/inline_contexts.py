@@ -28,23 +28,93 @@ _AUTOCAST = torch.ops.higher_order.wrap_with_autocast
 _LOWER = frozenset(
     getattr(aten, name)
     for name in (
-        *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution"),
-        *("bmm", "mm", "mv", "linear", "addmm", "addbmm", "baddbmm", "matmul", "conv_tbc", "linalg_vecdot", "addmv"),
+        *(
+            "conv1d",
+            "conv2d",
+            "conv3d",
+            "conv_transpose1d",
+            "conv_transpose2d",
+            "conv_transpose3d",
+            "convolution",
+        ),
+        *(
+            "bmm",
+            "mm",
+            "mv",
+            "linear",
+            "addmm",
+            "addbmm",
+            "baddbmm",
+            "matmul",
+            "conv_tbc",
+            "linalg_vecdot",
+            "addmv",
+        ),
         *("linalg_matmul", "_native_multi_head_attention", "scaled_dot_product_attention"),
     )
 )
 _FULL = frozenset(
     getattr(aten, name)
     for name in (
-        *("avg_pool3d", "binary_cross_entropy", "grid_sampler", "_grid_sampler_2d_cpu_fallback", "grid_sampler_3d"),
-        *("polar", "prod", "quantile", "nanquantile", "stft", "cdist", "trace", "view_as_complex", "cholesky"),
+        *(
+            "avg_pool3d",
+            "binary_cross_entropy",
+            "grid_sampler",
+            "_grid_sampler_2d_cpu_fallback",
+            "grid_sampler_3d",
+        ),
+        *(
+            "polar",
+            "prod",
+            "quantile",
+            "nanquantile",
+            "stft",
+            "cdist",
+            "trace",
+            "view_as_complex",
+            "cholesky",
+        ),
         *("cholesky_inverse", "cholesky_solve", "inverse", "lu_solve", "orgqr", "ormqr", "pinverse"),
-        *("max_pool3d", "max_unpool2d", "max_unpool3d", "adaptive_avg_pool3d", "reflection_pad1d", "replication_pad1d"),
-        *("mse_loss", "cosine_embedding_loss", "nll_loss", "nll_loss2d", "hinge_embedding_loss", "poisson_nll_loss"),
+        *(
+            "max_pool3d",
+            "max_unpool2d",
+            "max_unpool3d",
+            "adaptive_avg_pool3d",
+            "reflection_pad1d",
+            "replication_pad1d",
+        ),
+        *(
+            "mse_loss",
+            "cosine_embedding_loss",
+            "nll_loss",
+            "nll_loss2d",
+            "hinge_embedding_loss",
+            "poisson_nll_loss",
+        ),
         *("smooth_l1_loss", "cross_entropy_loss", "l1_loss", "huber_loss", "margin_ranking_loss", "kl_div"),
-        *("soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "ctc_loss", "multilabel_margin_loss"),
-        *("binary_cross_entropy_with_logits", "fft_fft", "fft_ifft", "linalg_cond", "linalg_matrix_rank", "linalg_solve"),
-        *("linalg_cholesky", "linalg_svdvals", "linalg_eigvals", "linalg_eigvalsh", "linalg_inv", "linalg_qr"),
+        *(
+            "soft_margin_loss",
+            "triplet_margin_loss",
+            "multi_margin_loss",
+            "ctc_loss",
+            "multilabel_margin_loss",
+        ),
+        *(
+            "binary_cross_entropy_with_logits",
+            "fft_fft",
+            "fft_ifft",
+            "linalg_cond",
+            "linalg_matrix_rank",
+            "linalg_solve",
+        ),
+        *(
+            "linalg_cholesky",
+            "linalg_svdvals",
+            "linalg_eigvals",
+            "linalg_eigvalsh",
+            "linalg_inv",
+            "linalg_qr",
+        ),
         *("linalg_svd", "linalg_eig", "linalg_eigh", "linalg_lstsq"),
     )
     if hasattr(aten, name)
@@ -61,7 +131,7 @@ def rewrite(module: fx.GraphModule) -> None:
             _inline(module, node, node.args[1], node.args[2:], None)
         elif node.op == "call_function" and node.target is _AUTOCAST:
             device, dtype, enabled, _, body, *arguments = node.args
-            _check(node, device, dtype)
+            _check(node, device)
             _inline(module, node, body, arguments, _lower(dtype) if enabled else None)
 
 
@@ -69,14 +139,17 @@ def _lower(dtype: Any) -> torch.dtype:
     return dtype if isinstance(dtype, torch.dtype) else torch.get_autocast_dtype("cpu")
 
 
-def _check(node: fx.Node, device: Any, dtype: Any) -> None:
+def _check(node: fx.Node, device: Any) -> None:
     if device != "cpu" and node.args[2]:
         raise UnsupportedOpError(
-            f"autocast for {device} is active in the model, whose tensors are on the CPU", where=origin.user_line(node)
+            f"autocast for {device} is active in the model, whose tensors are on the CPU",
+            where=origin.user_line(node),
         )
 
 
-def _inline(module: fx.GraphModule, node: fx.Node, body: Any, arguments: Any, lower: torch.dtype | None) -> None:
+def _inline(
+    module: fx.GraphModule, node: fx.Node, body: Any, arguments: Any, lower: torch.dtype | None
+) -> None:
     """Copy the nodes of a body in place of the call, then do the same for what it wraps itself."""
     region: fx.GraphModule = attribute(module, str(body.target))
     rewrite(region)

@@ -78,7 +78,9 @@ def check_no_overlap(view: fx.Node, writer: fx.Node) -> None:
     """
     value = view.meta["val"]
     reach = 0
-    axes = sorted((_hint(stride), _hint(size)) for stride, size in zip(value.stride(), value.shape, strict=True))
+    axes = sorted(
+        (_hint(stride), _hint(size)) for stride, size in zip(value.stride(), value.shape, strict=True)
+    )
     for stride, size in axes:
         if size > 1 and stride <= reach:
             raise UnsupportedOpError(
@@ -90,7 +92,13 @@ def check_no_overlap(view: fx.Node, writer: fx.Node) -> None:
 
 
 _MAY_COPY = frozenset(
-    {aten.reshape.default, aten.reshape_as.default, aten.flatten.using_ints, aten.ravel.default, aten.contiguous.default}
+    {
+        aten.reshape.default,
+        aten.reshape_as.default,
+        aten.flatten.using_ints,
+        aten.ravel.default,
+        aten.contiguous.default,
+    }
 )
 
 
@@ -107,7 +115,11 @@ def is_taken_for_copy(node: fx.Node) -> bool:
         return False
     shape = [_hint(s) for s in old.shape]
     example = torch.empty_strided(shape, [_hint(s) for s in old.stride()], dtype=old.dtype, device="meta")
-    made = example.contiguous() if node.target is aten.contiguous.default else example.reshape([_hint(s) for s in new.shape])
+    made = (
+        example.contiguous()
+        if node.target is aten.contiguous.default
+        else example.reshape([_hint(s) for s in new.shape])
+    )
     return storage_of(made) == storage_of(example)
 
 

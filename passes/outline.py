@@ -147,7 +147,9 @@ class _Outliner:
         self, run: _Run, outputs: Sequence[fx.Node], graph: fx.Graph, env: dict[fx.Node, fx.Node]
     ) -> tuple[str, fx.GraphModule]:
         members = set(run.nodes)
-        inputs = list(dict.fromkeys(n for node in run.nodes for n in node.all_input_nodes if n not in members))
+        inputs = list(
+            dict.fromkeys(n for node in run.nodes for n in node.all_input_nodes if n not in members)
+        )
         name, module = self._region(run, inputs, outputs)
         node = graph.call_module(name, tuple(env[n] for n in inputs))
         node.meta.update(origin(run.nodes[0]))
@@ -262,4 +264,3 @@ class _Number:
 
 
 run = whole_graph("outline", rewrite)
-

@@ -34,7 +34,16 @@ _JOINS = (
 # Operators on elements that torch does not tag as pointwise: other names of tagged ones, and compositions.
 _ALIASES = (
     *(aten.subtract, aten.multiply, aten.divide, aten.true_divide, aten.floor_divide, aten.rsub, aten.where),
-    *(aten.absolute, aten.negative, aten.fix, aten.arccos, aten.arccosh, aten.arcsin, aten.arcsinh, aten.arctan),
+    *(
+        aten.absolute,
+        aten.negative,
+        aten.fix,
+        aten.arccos,
+        aten.arccosh,
+        aten.arcsin,
+        aten.arcsinh,
+        aten.arctan,
+    ),
     *(aten.arctan2, aten.arctanh, aten.outer, aten.ger, aten.kron, aten.special_exp2, aten.special_expit),
     *(aten.special_erf, aten.special_erfc, aten.special_erfinv, aten.special_expm1, aten.special_log1p),
     *(aten.special_logit, aten.special_digamma, aten.special_psi, aten.special_gammaln, aten.special_i0),
@@ -94,7 +103,7 @@ def _is_complex(node: fx.Node) -> bool:
 def _compared_dtype(node: fx.Node) -> torch.dtype | None:
     """The dtype in which two operands are compared."""
     operands = [_operand(a) for a in node.args[:2]]
-    if len(operands) != 2 or any(o is None for o in operands):  # noqa: PLR2004
+    if len(operands) != 2 or any(o is None for o in operands):
         return None
     return torch.result_type(*operands)
 

@@ -120,7 +120,9 @@ def _check_resize(node: fx.Node) -> None:
     old, new = node.all_input_nodes[0].meta["val"], node.meta["val"]
     if not memory.same_number(old.numel(), new.numel()) or not memory.is_row_major(old):
         raise UnsupportedOpError(
-            "aten.resize_ to another number of elements", where=origin.user_line(node), fix="make a new tensor"
+            "aten.resize_ to another number of elements",
+            where=origin.user_line(node),
+            fix="make a new tensor",
         )
 
 
@@ -227,7 +229,9 @@ class View:
     def is_apart_from(self, other: View) -> bool:
         """Do two views of one tensor surely have no element in common?"""
         if self.piece is not None and other.piece is not None:
-            return self.viewing is other.viewing and self.piece != other.piece and self.viewing.target in _APART
+            return (
+                self.viewing is other.viewing and self.piece != other.piece and self.viewing.target in _APART
+            )
         if self.call.target is not aten.select.int or other.call.target is not aten.select.int:
             return False
         (_, axis, index), (_, other_axis, other_index) = _arguments(self.call), _arguments(other.call)

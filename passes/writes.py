@@ -82,7 +82,9 @@ def _nodes_in(argument: Any) -> list[fx.Node]:
 @functools.cache
 def _written_names(target: torch._ops.OpOverload) -> tuple[tuple[int, str], ...]:  # noqa: SLF001
     arguments = target._schema.arguments  # noqa: SLF001
-    return tuple((i, a.name) for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
+    return tuple(
+        (i, a.name) for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write
+    )
 
 
 def _argument(node: fx.Node, position: int, name: str) -> Any:
@@ -135,7 +137,11 @@ def _types_after(node: fx.Node, olds: Sequence[fx.Node]) -> list[torch.Tensor]:
     if not any(returns):
         return [n.meta["val"] for n in olds]
     values = node.meta["val"]
-    return [values] if isinstance(values, torch.Tensor) else [v for v, own in zip(values, returns, strict=True) if own]
+    return (
+        [values]
+        if isinstance(values, torch.Tensor)
+        else [v for v, own in zip(values, returns, strict=True) if own]
+    )
 
 
 # Pointwise, but the result is bool.
@@ -209,7 +215,8 @@ def _packets(target: torch._ops.OpOverload) -> Iterator[Any]:  # noqa: SLF001
 
 def _no_counterpart(node: fx.Node) -> UnsupportedOpError:
     return UnsupportedOpError(
-        f"{node.target} writes to its arguments and has no functional counterpart", where=origin.user_line(node)
+        f"{node.target} writes to its arguments and has no functional counterpart",
+        where=origin.user_line(node),
     )
 
 
@@ -250,7 +257,7 @@ def _zero(node: fx.Node, args: Any, olds: Sequence[fx.Node]) -> Effect:
 def _fill_diagonal(node: fx.Node, args: Any, olds: Sequence[fx.Node]) -> Effect:
     """On two axes; wrapped diagonals of tall matrices, and those of more axes, are rare."""
     x, value, *wrap = args
-    if x.meta["val"].dim() != 2 or any(wrap):  # noqa: PLR2004
+    if x.meta["val"].dim() != 2 or any(wrap):
         raise _no_counterpart(node)
     diagonal = call(node.graph, aten.diagonal.default, x, like=node)
     filled = call(node.graph, aten.full_like.default, diagonal, value, like=node)

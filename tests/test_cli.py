@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import onnx
 import pytest
 import torch
 
 from fx2onnx.cli import main
-from fx2onnx.errors import ExportInputError
+from fx2onnx.errors import ExportInputError, VerificationError
 from fx2onnx.input_text import example_sizes, parse_input, parse_inputs
+from fx2onnx.rules import Gap, collect
 
 MODEL = """
 import torch
@@ -51,7 +55,9 @@ def makes_text(kind="a"):
     return kind
 
 number = 3
+traced = torch.export.export(ready, (torch.zeros(2, 4),))
 """
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -75,7 +81,7 @@ def test_every_kind_of_model_is_exported(model, out, capsys, name):
     assert "equal to eager PyTorch at\nbatch=2:" in printed.out
     assert "batch=1:" in printed.out
     assert printed.out.splitlines()[-1] == str(out)
-    assert printed.err.splitlines() == [f"{s} …" for s in ("capture", "passes", "lower", "save", "verify")]
+    assert printed.err.splitlines() == [f"{s} …" for s in ("capture", "passes", "lower", "verify", "save")]
 
 
 def test_a_module_in_a_package_is_exported(out):
@@ -138,6 +144,7 @@ def test_what_is_no_onnx_model_is_not_verified(out, model, capsys):
         ("nothing", [], "has no nothing"),
         ("number", [], "is a int, not a model"),
         ("ready", ["--model-arg", "size=3"], "takes no arguments"),
+        ("traced", [], "is an ExportedProgram"),
         ("makes_text", [], "makes a str, not an nn.Module"),
         ("Needs", [], "needs size"),
         ("Net", ["--model-arg", "width=3"], "takes no width, but size"),
@@ -201,6 +208,55 @@ def test_debug_shows_the_traceback(model, out, capsys):
     options = ["--input", "x: f32[2]", "-o", str(out), "--debug"]
     assert main(["export", f"{model}:broken", *options]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["while it is imported", "while it is made", "while it runs"])
+def test_a_model_that_ends_the_program_is_no_success(tmp_path, out, capsys, place):
+    bodies = {
+        "while it is imported": "import sys\nsys.exit(0)",
+        "while it is made": "import sys\ndef model(): sys.exit(0)",
+        "while it runs": "import sys\ndef model(x): sys.exit(0)",
+    }
+    path = tmp_path / "ends.py"
+    path.write_text(bodies[place])
+    assert main(["export", f"{path}:model", "--input", "x: f32[2]", "-o", str(out)]) == 1
+    assert "SystemExit" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_model_that_fails_its_check_is_not_written(model, out, capsys, monkeypatch):
+    def differs(program):
+        raise VerificationError("the output y differs by 1.00e+00 of its scale")
+
+    out.write_bytes(b"what was there before")
+    monkeypatch.setattr("fx2onnx.OnnxProgram.verify", differs)
+    options = ["--input", "x: f32[2]", "-o", str(out), "--verify"]
+    assert main(["export", f"{model}:double", *options]) == 1
+    assert "the output y differs" in capsys.readouterr().err
+    assert out.read_bytes() == b"what was there before"
+
+
+def test_timings_are_those_of_the_stages(model, out, capsys):
+    options = ["--input", "x: f32[2]", "-o", str(out), "--timings"]
+    assert main(["export", f"{model}:double", *options]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines[-5:]] == ["capture", "passes", "lower", "save", "total"]
+    seconds = [float(line.split()[1]) for line in lines[-5:]]
+    assert seconds[-1] == pytest.approx(sum(seconds[:-1]), abs=0.03)
+
+
+def test_a_reader_that_has_had_enough_is_no_error(tmp_path):
+    command = f"{shlex.quote(sys.executable)} -m fx2onnx.cli ops | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert not done.stderr
+
+
+def test_gaps_are_listed_with_their_kind(capsys, monkeypatch):
+    gap = Gap((torch.ops.aten.bincount.default,), "never", "its length [n] depends on the values")
+    monkeypatch.setattr("fx2onnx.cli.RULES", collect(SimpleNamespace(__name__="gaps", GAPS=(gap,))))
+    assert main(["ops", "bincount"]) == 0
+    assert "none (never): its length [n] depends on the values" in capsys.readouterr().out
 
 
 def test_our_own_mistake_is_called_one(model, out, capsys, monkeypatch):

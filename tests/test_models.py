@@ -32,9 +32,7 @@ def _free_sizes_stay(program: fx2onnx.OnnxProgram, subject) -> None:
     """The sizes that were asked to be free carry the user's names in the ONNX model."""
     proto = program.to_proto()
     found = {d.dim_param for i in proto.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param}
-    wanted = {
-        name for name in _names(subject.dynamic_shapes) if name.isidentifier()
-    }
+    wanted = {name for name in _names(subject.dynamic_shapes) if name.isidentifier()}
     assert wanted <= found
 
 

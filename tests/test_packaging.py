@@ -28,11 +28,11 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
-def modules() -> set[str]:
-    """Every module of the source tree, by the name under which it is imported."""
-    tops = {"fx2onnx": ROOT / "fx2onnx", "fx2onnx.passes": ROOT / "passes", "fx2onnx.opset": ROOT / "opset"}
+def modules(source: Path) -> set[str]:
+    """Every module of a source tree, by the name under which it is imported."""
+    tops = {"fx2onnx": "fx2onnx", "fx2onnx.passes": "passes", "fx2onnx.opset": "opset"}
     found = set()
-    for package, folder in tops.items():
+    for package, folder in ((package, source / name) for package, name in tops.items()):
         for path in folder.rglob("*.py"):
             parts = path.relative_to(folder).with_suffix("").parts
             if not any((folder / part).is_symlink() for part in parts):
@@ -41,31 +41,35 @@ def modules() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
+def source(tmp_path_factory):
+    source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE", "fx2onnx", "passes", "opset"):
         # a copy, with the links in it: setuptools writes build/ and *.egg-info next to what it builds
         run("cp", "-a", ROOT / name, source, cwd=ROOT)
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
     build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source)
     run(*build, cwd=folder)
     (made,) = folder.glob("*.whl")
     return made
 
 
-def test_the_wheel_holds_every_file_once(wheel):
+def test_the_wheel_holds_every_file_once(wheel, source):
     names = zipfile.ZipFile(wheel).namelist()
     files = {
         n.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for n in names if n.endswith(".py")
     }
-    assert files == modules()
+    assert files == modules(source)
     assert len(names) == len(set(names))
     assert "fx2onnx/py.typed" in names
     assert any(n.endswith("licenses/LICENSE") for n in names)
 
 
-def test_every_module_of_the_installed_wheel_is_imported(wheel, tmp_path):
+def test_every_module_of_the_installed_wheel_is_imported(wheel, source, tmp_path):
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     site = Path(
@@ -76,5 +80,5 @@ def test_every_module_of_the_installed_wheel_is_imported(wheel, tmp_path):
     # torch and the like come from the environment of this test, after what is installed here
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     imported = run(python, "-c", IMPORT_ALL, cwd=tmp_path).split()
-    assert {"fx2onnx", *imported} == modules()
+    assert {"fx2onnx", *imported} == modules(source)
     assert run(tmp_path / "venv" / "bin" / "fx2onnx", "--version", cwd=tmp_path).startswith("fx2onnx ")

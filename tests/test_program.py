@@ -19,7 +19,9 @@ from fx2onnx.errors import ExportInputError, SaveError, VerificationError
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.LayerNorm(8)) for _ in range(3))
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.LayerNorm(8)) for _ in range(3)
+        )
 
     def forward(self, x, *, options):
         for layer in self.layers:

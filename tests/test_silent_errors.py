@@ -17,9 +17,13 @@ def test_a_guard_that_the_model_needs_is_kept_and_checked():
 
     program = fx2onnx.export(forward, (torch.randn(3),), dynamic_shapes=({0: "n"},))
     assert program.relations == ("n <= 5",)
-    assert dict(program.to_proto().metadata_props[0].__class__ and {p.key: p.value for p in program.to_proto().metadata_props})[
-        "fx2onnx.relations"
-    ] == "n <= 5"
+    assert (
+        dict(
+            program.to_proto().metadata_props[0].__class__
+            and {p.key: p.value for p in program.to_proto().metadata_props}
+        )["fx2onnx.relations"]
+        == "n <= 5"
+    )
     assert torch.equal(program(torch.ones(5)), torch.ones(5) * 2)
     with pytest.raises(RelationError, match="needs n <= 5"):
         program(torch.ones(9))
@@ -141,7 +145,9 @@ def test_an_opset_that_is_not_written_is_refused(version):
 @pytest.mark.parametrize("version", range(18, 29))
 def test_every_opset_is_honoured(version):
     def forward(x):
-        return nn.functional.gelu(x).sum(1, keepdim=True) + nn.functional.layer_norm(x, (4,)).amax(1, keepdim=True)
+        return nn.functional.gelu(x).sum(1, keepdim=True) + nn.functional.layer_norm(x, (4,)).amax(
+            1, keepdim=True
+        )
 
     program = fx2onnx.export(forward, (torch.randn(2, 4),), opset_version=version)
     assert {o.domain: o.version for o in program.to_proto().opset_import}[""] == version

@@ -125,7 +125,9 @@ def _check_dtypes(arguments: Arguments) -> None:
 def _check_input_names(arguments: Arguments, input_names: Sequence[str] | None) -> None:
     count = len(arguments.tensors())
     if input_names is not None and len(input_names) > count:
-        raise ExportInputError(f"input_names has {len(input_names)} names, but there are {count} tensor inputs")
+        raise ExportInputError(
+            f"input_names has {len(input_names)} names, but there are {count} tensor inputs"
+        )
 
 
 def _from_program(
@@ -154,7 +156,9 @@ def _program_arguments(args: Any, kwargs: Any, names: Sequence[str] | None) -> A
         replace(leaf, path=(renamed.get(str(leaf.path[0]), leaf.path[0]), *leaf.path[1:]))
         for leaf in arguments.leaves
     )
-    return Arguments(arguments.args, arguments.kwargs, leaves, arguments.spec, tuple(names[: len(arguments.args)]))
+    return Arguments(
+        arguments.args, arguments.kwargs, leaves, arguments.spec, tuple(names[: len(arguments.args)])
+    )
 
 
 def _anything(*input: Any, **kwargs: Any) -> None:

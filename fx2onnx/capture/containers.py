@@ -58,8 +58,9 @@ def register_caches() -> None:
     module = sys.modules.get("transformers.cache_utils")
     if module is None:
         return
+    base: type
     for base in (module.Cache, module.CacheLayerMixin):
-        for cls in (base, *_subclasses(base)):
+        for cls in [base, *_subclasses(base)]:
             if cls not in pytree.SUPPORTED_NODES:
                 pytree.register_pytree_node(
                     cls,
@@ -98,7 +99,7 @@ def _parts(value: Any) -> tuple[list[Any], _Context]:
     for name, held in vars(value).items():
         if name == "layers" and isinstance(held, list):
             layers = len(held)
-        elif isinstance(held, torch.Tensor) or type(held) in pytree.SUPPORTED_NODES and _has_tensors(held):
+        elif isinstance(held, torch.Tensor) or (type(held) in pytree.SUPPORTED_NODES and _has_tensors(held)):
             names.append(name)
             children.append(held)
         else:
@@ -124,7 +125,7 @@ def _flatten_with_keys(value: Any) -> tuple[list[tuple[Any, Any]], _Context]:
 
 def _unflatten(children: Iterable[Any], context: _Context) -> Any:
     children = list(children)
-    made = context.cls.__new__(context.cls)
+    made: Any = object.__new__(context.cls)
     made.__dict__.update(context.others)
     made.__dict__.update(zip(context.names, children, strict=False))
     if context.layers is not None:

@@ -135,8 +135,7 @@ def _child(spec: Any, key: str | int, position: int, leaf: Leaf) -> Any:
     elif hasattr(spec, str(key)):
         return getattr(spec, str(key))
     raise ExportInputError(
-        f"dynamic_shapes does not have the structure of the inputs at {leaf.name}: "
-        f"{key!r} is not in {spec!r}"
+        f"dynamic_shapes does not have the structure of the inputs at {leaf.name}: {key!r} is not in {spec!r}"
     )
 
 
@@ -170,7 +169,9 @@ def _of_tensor(leaf: Leaf, spec: Any) -> list[Request]:
 def _of_axis(leaf: Leaf, axis: int, entry: Any) -> Request | None:
     if entry is None or entry is TorchDim.STATIC:
         return None
-    if isinstance(entry, bool) or not isinstance(entry, int | str | TorchDim | torch.export.dynamic_shapes._DimHint):  # noqa: SLF001
+    if isinstance(entry, bool) or not isinstance(
+        entry, int | str | TorchDim | torch.export.dynamic_shapes._DimHint
+    ):  # noqa: SLF001
         raise ExportInputError(f"axis {axis} of {leaf.name} is asked to be {entry!r}")
     if isinstance(entry, int):
         if entry != leaf.value.shape[axis]:

@@ -82,9 +82,10 @@ def _sort_placeholders(
 
 
 def _state_tensor(program: torch.export.ExportedProgram, target: str) -> torch.Tensor:
-    found = program.state_dict.get(target)
+    found: torch.Tensor | None = program.state_dict.get(target)
     if found is None:
         found = program.constants[target]
+    assert isinstance(found, torch.Tensor)  # the caller asks for tensors only
     return found.detach()
 
 
@@ -117,7 +118,9 @@ def _name_sizes(
         found = _symbolic(by_leaf[request.leaf.index], request.axis)
         if isinstance(found, int):
             if request.strict:
-                raise PinnedDimError(request.text, str(found), where=_where_fixed(shape_env, request, by_leaf))
+                raise PinnedDimError(
+                    request.text, str(found), where=_where_fixed(shape_env, request)
+                )
             continue
         if found.is_Symbol and found not in names:
             if request.size is not None:
@@ -126,7 +129,7 @@ def _name_sizes(
             known = names.from_torch(found)
             if dims.same(known, request.size) is not True:
                 text = f"{dims.show(request.size)} == {dims.show(known)}"
-                where = _where_fixed(shape_env, request, by_leaf)
+                where = _where_fixed(shape_env, request)
                 yield Relation(request.size, "==", known, where, text)
         yield from _bound_relations(request)
 
@@ -146,7 +149,7 @@ def _bound_relations(request: Request) -> Iterator[Relation]:
         yield Relation(request.size, "<=", request.high, None, f"{text} <= {request.high}")
 
 
-def _where_fixed(shape_env: ShapeEnv, request: Request, by_leaf: dict[int, fx.Node]) -> str | None:
+def _where_fixed(shape_env: ShapeEnv, request: Request) -> str | None:
     """The line that fixed an axis: torch remembers it for each symbol that it replaced."""
     position = f".size()[{request.axis}]"
     for source, symbol in shape_env.source_to_var.items():
@@ -159,8 +162,15 @@ def _where_fixed(shape_env: ShapeEnv, request: Request, by_leaf: dict[int, fx.No
 
 def _is_source_of(source: str, request: Request) -> bool:
     """Does torch's source `L['x'][0].size()[1]` speak of a leaf with this path?"""
-    parts = [part.strip("'\"") for part in source.split(".size()")[0].removeprefix("L").strip("[]").split("][")]
-    return parts[-1:] == [str(request.leaf.path[-1])] and parts[0] in (str(request.leaf.path[0]), "args", "kwargs")
+    parts = [
+        part.strip("'\"")
+        for part in source.split(".size()", maxsplit=1)[0].removeprefix("L").strip("[]").split("][")
+    ]
+    return parts[-1:] == [str(request.leaf.path[-1])] and parts[0] in (
+        str(request.leaf.path[0]),
+        "args",
+        "kwargs",
+    )
 
 
 def _name_rest(shape_env: ShapeEnv, by_leaf: dict[int, fx.Node], arguments: Arguments) -> None:

@@ -102,7 +102,9 @@ def place_of(sloc: SLoc | None) -> str | None:
     if sloc.maybe_user_loc:
         return sloc.maybe_user_loc
     frame = sloc.framework_loc
-    return None if frame is None or isinstance(frame, str) else f"{frame.filename}:{frame.lineno}: {frame.line}"
+    return (
+        None if frame is None or isinstance(frame, str) else f"{frame.filename}:{frame.lineno}: {frame.line}"
+    )
 
 
 _INTERNAL = "asked by torch for layout or shape"
@@ -117,7 +119,7 @@ def user_lines() -> Iterator[None]:
         del framework_loc
         return _asked_from(sys._getframe(1))  # noqa: SLF001
 
-    ShapeEnv._get_sloc = with_user_line  # type: ignore[method-assign]  # noqa: SLF001
+    ShapeEnv._get_sloc = with_user_line  # type: ignore[method-assign, assignment]  # noqa: SLF001
     try:
         yield
     finally:

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch.export import Dim as TorchDim
-from torch.fx.experimental import _config as size_config
 
 from fx2onnx.capture.containers import dataclass_results
 from fx2onnx.capture.dynamic import Request
@@ -20,6 +19,7 @@ from fx2onnx.capture.signature import Arguments
 from fx2onnx.errors import CaptureError, Fx2OnnxError
 from fx2onnx.origin import is_torch_file
 from fx2onnx.recurrent_shapes import recurrent_shapes
+from fx2onnx.torch_sizes import sizes_without_special_cases
 
 
 class FunctionModule(torch.nn.Module):
@@ -70,14 +70,12 @@ def trace(
 
 @contextlib.contextmanager
 def _tracing() -> Iterator[None]:
-    """Sizes 0 and 1 are not special, guards know the user's lines, fused attention paths stay off,
-    recurrent operators stay whole.
-    """
+    """Sizes 0 and 1 are not special, guards know the user's lines, operators stay whole."""
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         with (
-            size_config.patch(backed_size_oblivious=True),
+            sizes_without_special_cases(),
             user_lines(),
             recurrent_shapes(),
             _symbolic_is_causal(),
@@ -110,7 +108,7 @@ def _symbolic_is_causal() -> Iterator[None]:
     ) -> torch.Tensor:
         return original(query, key, value, attn_mask, dropout_p, bool(is_causal), **options)
 
-    torch.nn.functional.scaled_dot_product_attention = attention
+    torch.nn.functional.scaled_dot_product_attention = attention  # type: ignore[assignment]
     try:
         yield
     finally:
@@ -144,7 +142,7 @@ def _examples(
 
 
 def capture_error(error: Exception) -> CaptureError:
-    """torch's or the model's own exception with the user's line around it."""
+    """Torch's or the model's own exception with the user's line around it."""
     where = None
     for frame in traceback.extract_tb(error.__traceback__):
         if not is_torch_file(frame.filename) and "fx2onnx" not in frame.filename:

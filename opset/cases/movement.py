@@ -161,14 +161,20 @@ DTYPES = (
     Case(aten.view.dtype, (normal(2, 3), torch.int32), why="BitCast is not in opset 23", gap="ours"),
 )
 
-GAPS = (
+MEMORY = (
     Case(
         lambda x: torch.as_strided(x, (2, 2), (1, 2)),
         (normal(4),),
-        why="as_strided reads memory",
+        why="as_strided in a model becomes a take",
+        dynamic=False,
+    ),
+    Case(
+        aten.as_strided.default,
+        (normal(4), [2, 2], [1, 2]),
+        why="alone it reads memory",
         gap="never",
         dynamic=False,
     ),
 )
 
-CASES = (*RESHAPING, *TRANSPOSING, *EXPANDING, *DTYPES, *GAPS)
+CASES = (*RESHAPING, *TRANSPOSING, *EXPANDING, *DTYPES, *MEMORY)

@@ -148,9 +148,7 @@ def test_the_examples_size_does_not_leak(size):
         return x + y, torch.cat([x, y], 1)
 
     x = torch.randn(size, 1)
-    graph = capture(
-        forward, (x, x.clone()), dynamic_shapes={"x": ("batch", "n"), "y": ("batch", "n")}
-    )
+    graph = capture(forward, (x, x.clone()), dynamic_shapes={"x": ("batch", "n"), "y": ("batch", "n")})
     assert output_types(graph) == {"output_0": "f32[batch, n]", "output_1": "f32[batch, 2*n]"}
 
 
@@ -168,9 +166,7 @@ def test_sums_of_sizes_are_followed_when_sizes_change():
 
 
 def test_names_that_sympy_reserves_are_plain_names():
-    graph = capture(
-        lambda x: x.reshape(-1), (torch.randn(3, 4),), dynamic_shapes={"x": {0: "N", 1: "beta"}}
-    )
+    graph = capture(lambda x: x.reshape(-1), (torch.randn(3, 4),), dynamic_shapes={"x": {0: "N", 1: "beta"}})
     assert output_types(graph) == {"output": "f32[N*beta]"}
 
 
@@ -216,16 +212,12 @@ def test_a_question_whose_answer_matters_at_one_is_a_relation():
 
 
 def test_two_names_that_must_be_equal_are_a_relation():
-    graph = capture(
-        lambda x, y: x + y, (torch.randn(3), torch.randn(3)), dynamic_shapes=({0: "a"}, {0: "b"})
-    )
+    graph = capture(lambda x, y: x + y, (torch.randn(3), torch.randn(3)), dynamic_shapes=({0: "a"}, {0: "b"}))
     assert [str(r) for r in graph.relations] in (["b == a"], ["a == b"])
 
 
 def test_bounds_of_a_dim_are_relations():
-    graph = capture(
-        double, (torch.randn(3),), dynamic_shapes=({0: Dim("n", min=2, max=9)},)
-    )
+    graph = capture(double, (torch.randn(3),), dynamic_shapes=({0: Dim("n", min=2, max=9)},))
     assert [str(r) for r in graph.relations] == ["n >= 2", "n <= 9"]
 
 
@@ -323,9 +315,7 @@ def test_a_symbolically_traced_module_comes_in():
 def test_the_same_model_twice_gives_the_same_graph():
     model = nn.LSTM(3, 4, batch_first=True)
     shapes = {"input": {0: "batch", 1: "seq"}}
-    types = [
-        output_types(capture(model, (torch.randn(2, 5, 3),), dynamic_shapes=shapes)) for _ in range(3)
-    ]
+    types = [output_types(capture(model, (torch.randn(2, 5, 3),), dynamic_shapes=shapes)) for _ in range(3)]
     assert types[0] == types[1] == types[2]
     assert types[0]["output_0"] == "f32[batch, seq, 4]"
 
