@@ -209,10 +209,11 @@ class OpBuilder(onnxscript.OpBuilder):
         entries: list[int | ir.Value] = [
             k if isinstance(k, int) else s for s, k in zip(sizes, known, strict=True)
         ]
-        if 0 in entries:  # a static empty axis: 0 and -1 can't be shorthands here
-            made: ir.Value = self.Reshape(x, self.vector(entries), allowzero=1)
-        else:
-            made = self.Reshape(x, self.vector(_cheap_sizes(entries, known, shape_of(x))))
+        cheap = _cheap_sizes(entries, known, shape_of(x))
+        if 0 not in entries and all(isinstance(entry, int) for entry in cheap):
+            made: ir.Value = self.Reshape(x, self.vector(cheap))
+        else:  # sizes that are or may be 0 when the model runs are meant as they are: no shorthands
+            made = self.Reshape(x, self.vector(entries), allowzero=1)
         return made
 
     def sub(

@@ -31,7 +31,6 @@ from fx2onnx.opset import RULES
 from fx2onnx.passes import default_pipeline
 from fx2onnx.progress import Progress
 
-
 HELP_ON_MODELS = """\
 MODEL is package.module:name or file.py:name, where the name stands for
   an nn.Module                     exported as it is, in eval mode
@@ -57,12 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        status = int(options.command(options))
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:  # the reader has had enough, as `| head` has; the work was done before it was told of
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at the end
-        return 0
+        return _run(options)
+    except BrokenPipeError:
+        return _unread()
     except SystemExit as error:  # no command of ours raises it: the status must not be the model's
         return _fail(f"the model's code ended the program: SystemExit({error.code!r})", options)
     except UsageError as error:
@@ -74,6 +70,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  the last frame: nothing may reach the user without one
         more = "" if options.debug else "\n  --debug shows where"
         return _fail(f"fx2onnx failed: {type(error).__name__}: {error}; this is a bug{more}", options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    status = int(options.command(options))
+    sys.stdout.flush()
+    return status
+
+
+def _unread() -> int:
+    """The reader of our output has had enough, as `| head` has; the work was done before it was told of."""
+    # Python flushes once more at its end, and would complain then
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _fail(text: str, options: argparse.Namespace, status: int = 1) -> int:
@@ -157,10 +166,10 @@ def ops(options: argparse.Namespace) -> int:
             table.add_row(name, first, ", ".join(_since(rule) for rule in reversed(ruled[name])))
         else:
             table.add_row(name, escape(f"none ({gaps[name].kind}): {gaps[name].reason}"), "")
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 1000)  # one line for each outside of a terminal
     with console.capture() as text:  # printed by us: rich ends the program where the reader is gone
-        console.print(table, width=None if console.is_terminal else 200)
-    print(text.get(), end="")
+        console.print(table)
+    print("\n".join(line.rstrip() for line in text.get().splitlines()))
     print(f"{len(ruled)} operators have rules; what has none is decomposed where torch knows how")
     return 0
 

@@ -31,22 +31,36 @@ def decompose(call: Call) -> fx.GraphModule | None:
     Raises:
         CaptureError: torch's decomposition raised on the types at hand.
     """
-    function = _decomposition(call.target)
-    if function is None:
-        return None
+    failure: Exception | None = None
+    for function in _decompositions(call.target):
+        try:
+            graph = _traced(functools.partial(_run, function, call), call)
+            if any(_writes(node) for node in graph.graph.nodes):
+                graph = _traced(torch.func.functionalize(functools.partial(_run, function, call)), call)
+        except Exception as error:  # noqa: BLE001  torch's decompositions raise anything; the next one may do
+            failure = failure or error
+        else:
+            if _is_progress(graph, call):
+                return graph
+    if failure is not None:
+        raise CaptureError(f"torch's decomposition of {call.target} failed: {failure}") from failure
+    return None
+
+
+def _traced(function: Callable[..., Any], call: Call) -> fx.GraphModule:
+    """The graph of a function of the call's values, on their fake values."""
     fakes = [node.meta["val"] for node in call.values]
-    run = functools.partial(_run, function, call)
     mode = fake_mode_in(fakes) or fake_mode_in([node.meta["val"] for node in _tensors_near(call)])
-    try:
-        with torch.no_grad():
-            if mode is None:
-                graph = make_fx(run, tracing_mode="fake")(*fakes)
-            else:
-                with mode, _no_size_is_fixed(mode):
-                    graph = make_fx(run)(*fakes)
-    except Exception as error:
-        raise CaptureError(f"torch's decomposition of {call.target} failed: {error}") from error
-    return graph if _is_progress(graph, call) else None
+    with torch.no_grad():
+        if mode is None:
+            return make_fx(function, tracing_mode="fake")(*fakes)
+        with mode, _no_size_is_fixed(mode):
+            return make_fx(function)(*fakes)
+
+
+def _writes(node: fx.Node) -> bool:
+    """Does a call write to one of its arguments?"""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable  # noqa: SLF001
 
 
 @contextlib.contextmanager
@@ -85,15 +99,15 @@ def _run(function: Callable[..., Any], call: Call, *values: Any) -> tuple[Any, .
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
-def _decomposition(target: Callable[..., Any]) -> Callable[..., Any] | None:
+def _decompositions(target: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """The ways in which torch itself takes an operator apart, the preferred one first."""
     if not isinstance(target, torch._ops.OpOverload):  # noqa: SLF001
-        return None
+        return
     if (function := decomposition_table.get(target)) is not None:
-        return function
+        yield function
     key = torch._C.DispatchKey.CompositeImplicitAutograd  # noqa: SLF001
     if target.has_kernel_for_dispatch_key(key):
-        return functools.partial(target._op_dk, key)  # noqa: SLF001
-    return None
+        yield functools.partial(target._op_dk, key)  # noqa: SLF001
 
 
 def _is_progress(graph: fx.GraphModule, call: Call) -> bool:

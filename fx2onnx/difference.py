@@ -78,14 +78,12 @@ class _Comparison:
         if len(a.outputs) != len(b.outputs):
             yield f"{len(a.outputs)} outputs against {len(b.outputs)}"
             return
-        mutated = [{n: p for n, p in g.placeholders().items()} for g in (a, b)]
         for one, other in zip(a.outputs, b.outputs, strict=True):
             if (one.name, one.leaf) != (other.name, other.leaf):
                 yield f"output {one.name} (leaf {one.leaf}) against {other.name} (leaf {other.leaf})"
             if constant(one.constant) != constant(other.constant):
                 yield f"constant result {constant(one.constant)} against {constant(other.constant)}"
-            into = mutated[0].get(one.mutated or ""), mutated[1].get(other.mutated or "")
-            if into[1] is not (None if into[0] is None else self.pairs.get(into[0])):
+            if one.mutated != other.mutated:
                 yield f"output {one.name} is a new value of {one.mutated} against {other.mutated}"
 
     # -- nodes -------------------------------------------------------------------------------------
@@ -145,7 +143,9 @@ class _Comparison:
         """A node's arguments in a form that is equal for equal ones; nodes stand as their partner in the second."""
 
         def partner(argument: fx.Node) -> object:
-            if argument.op == "get_attr" and isinstance(attribute(module, str(argument.target)), fx.GraphModule):
+            if argument.op == "get_attr" and isinstance(
+                attribute(module, str(argument.target)), fx.GraphModule
+            ):
                 return "region"
             return argument if second else self.pairs.get(argument)
 

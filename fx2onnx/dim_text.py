@@ -40,19 +40,12 @@ def _show(e: sympy.Expr, level: int) -> str:
 def _show_bare(e: sympy.Expr) -> tuple[str, int]:
     if e.is_Symbol:
         return (e.name if _PLAIN.fullmatch(e.name) else f"`{e.name}`"), _ATOM
-    if e.is_Integer:
-        return str(int(e)), _ATOM if e >= 0 else _SUM
-    if e.is_Rational:
-        return f"{e.p}/{e.q}", _PRODUCT if e.p >= 0 else _SUM
-    if e.is_Float:
-        return repr(float(e)), _ATOM if e >= 0 else _SUM
+    if e.is_Number:
+        return _show_number(e)
     if e.is_Add:
         return _show_sum(e), _SUM
     if e.func is sympy.floor:
-        top, bottom = sympy.fraction(sympy.together(e.args[0]))
-        if bottom == 1:  # of a product with a float, e.g. a scale factor
-            return f"floor({_show(top, 0)})", _ATOM
-        return f"{_show(sympy.expand(top), _ATOM)}//{_show(sympy.expand(bottom), _ATOM)}", _PRODUCT
+        return _show_floor(e.args[0])
     if isinstance(e, sympy.Mod):
         return f"{_show(e.args[0], _ATOM)}%{_show(e.args[1], _ATOM)}", _PRODUCT
     if e.is_Pow and e.exp.is_Integer and e.exp > 0:
@@ -61,6 +54,21 @@ def _show_bare(e: sympy.Expr) -> tuple[str, int]:
         return _show_product(e)
     arguments = ", ".join(sorted(_show(a, 0) for a in e.args))
     return f"{e.func.__name__}({arguments})", _ATOM
+
+
+def _show_number(e: sympy.Expr) -> tuple[str, int]:
+    if e.is_Rational:
+        text, level = (str(int(e)), _ATOM) if e.is_Integer else (f"{e.p}/{e.q}", _PRODUCT)
+    else:
+        text, level = repr(float(e)), _ATOM
+    return text, _SUM if e < 0 else level
+
+
+def _show_floor(inner: sympy.Expr) -> tuple[str, int]:
+    if inner.has(sympy.Float):  # a scale factor: computed in floats, in this order
+        return f"floor({_show(inner, 0)})", _ATOM
+    top, bottom = sympy.fraction(sympy.together(inner))
+    return f"{_show(sympy.expand(top), _ATOM)}//{_show(sympy.expand(bottom), _ATOM)}", _PRODUCT
 
 
 def _show_sum(e: sympy.Expr) -> str:
@@ -102,7 +110,9 @@ def _divides(e: sympy.Expr) -> bool:
 
 # -- reading ---------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"\s*(?:([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)|([^\W\d][\w.]*|`[^`\n]+`)|(//|[-+*/%(),]))")
+_TOKEN = re.compile(
+    r"\s*(?:([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)|([^\W\d][\w.]*|`[^`\n]+`)|(//|[-+*/%(),]))"
+)
 _CALLS: dict[str, tuple[int | None, Callable[..., Dim]]] = {
     "Max": (None, lambda *a: dim(sympy.Max(*a))),
     "Min": (None, lambda *a: dim(sympy.Min(*a))),

@@ -118,7 +118,9 @@ def same_size(a: Dim, b: Dim) -> bool:
     return all(
         dims.evaluate(a, values) == dims.evaluate(b, values)
         for start in range(len(_SAMPLES))
-        for values in [dict(zip(names, itertools.islice(itertools.cycle(_SAMPLES), start, None), strict=False))]
+        for values in [
+            dict(zip(names, itertools.islice(itertools.cycle(_SAMPLES), start, None), strict=False))
+        ]
     )
 
 

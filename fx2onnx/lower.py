@@ -187,8 +187,7 @@ class Lowering:
         rule = self.book.find(call.target, opset=self.opset, dialect=self.dialect)
         if rule is not None:
             return self.table.share(self._by_rule(rule, call, node))
-        gap = self.book.gap(call.target)
-        pieces = None if gap is not None and gap.kind == "never" else decompose(call)
+        pieces = None if self.book.gap(call.target) is not None else decompose(call)
         if pieces is None:
             self._note_missing(call, node)
             return None

@@ -15,11 +15,12 @@
 - Regions, and the bodies of control flow, stand before what calls them, each once. A region is called by its name
   and passed as `region name`.
 - Names that differ from the text's: `x: f32[3] = input["past.0.key"]`, `return y as "logits"`. Python values among
-  inputs and results are written as they are; `x_1 into x` is the new value of an input or state that the model writes
+  inputs and results are written as they are; `x_1 into "x"` is the new value of an input or state that the model writes
   to; `@7` tells a leaf's position in the pytree where it is not the next one.
 - Arguments: names, numbers (`inf`, `nan`, `complex(0.0, 1.0)`), strings in double quotes, dtypes (`f32`, `bool`),
   `device("cpu")`, `torch.strided`, lists, tuples, `slice(0, None, 2)`.
-- What follows `#` is a comment. With `modules=True` the module calls around nodes are blocks: `in "layers.0" pkg.Layer:`.
+- What follows `#` is a comment. With `modules=True` the module calls around nodes are blocks:
+  `in "layers.0" pkg.Layer:`.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _graph_text(graph: TypedGraph, regions: dict[int, str], *, modules: bool) ->
         if (node := placeholders.get(name)) is not None:
             path = json.dumps(graph.state_names.get(name, name), ensure_ascii=False)
             lines.append(f"  {writer.names[node]}{_typed(node)} = state[{path}]")
-    results = _results(graph, values, placeholders, writer.names)
+    results = _results(graph, values, writer.names)
     return "\n".join([head, *lines, *writer.body(), f"  return {', '.join(results)}".rstrip()])
 
 
@@ -177,13 +178,13 @@ def _parameters(
         expected = leaf + 1
 
 
-def _parameter(
-    entry: Input, placeholders: dict[str, fx.Node], names: dict[fx.Node, str]
-) -> str:
+def _parameter(entry: Input, placeholders: dict[str, fx.Node], names: dict[fx.Node, str]) -> str:
     node = placeholders.get(entry.placeholder)
     name = entry.placeholder if node is None else names[node]
     typed = "" if node is None else _typed(node)
-    return f"{name}{typed}" + ("" if name == entry.name else f" = input[{json.dumps(entry.name, ensure_ascii=False)}]")
+    return f"{name}{typed}" + (
+        "" if name == entry.name else f" = input[{json.dumps(entry.name, ensure_ascii=False)}]"
+    )
 
 
 def _at(leaf: int, expected: int) -> str:
@@ -198,10 +199,8 @@ def _relation(relation: Relation) -> str:
     return plain if relation.text == plain else f"{plain} as {json.dumps(relation.text, ensure_ascii=False)}"
 
 
-def _results(
-    graph: TypedGraph, values: Sequence[Any], placeholders: dict[str, fx.Node], names: dict[fx.Node, str]
-) -> Iterator[str]:
-    """`y`, `y as "logits"`, `None`, `x_1 into x`."""
+def _results(graph: TypedGraph, values: Sequence[Any], names: dict[fx.Node, str]) -> Iterator[str]:
+    """`y`, `y as "logits"`, `None`, `x_1 into "x"`."""
     rest, expected = iter(values), 0
     for output in graph.outputs:
         if output.name is None and output.mutated is None:
@@ -209,8 +208,7 @@ def _results(
         else:
             text = literal(next(rest, None), names)
         if output.mutated is not None:
-            target = placeholders.get(output.mutated)
-            text += f" into {output.mutated if target is None else names[target]}"
+            text += f" into {json.dumps(output.mutated, ensure_ascii=False)}"
         if output.name is not None and output.name != default_name(output, graph.outputs):
             text += f" as {json.dumps(output.name, ensure_ascii=False)}"
         if output.leaf is not None:
@@ -296,7 +294,7 @@ class _Writer:
 
     def _is_item(self, node: fx.Node) -> bool:
         return target_name(node.target) == "getitem" and (
-            len(node.args) == 2  # noqa: PLR2004  the tuple and the position
+            len(node.args) == 2
             and isinstance(node.args[0], fx.Node)
             and isinstance(node.args[1], int)
             and not node.kwargs

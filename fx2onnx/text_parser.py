@@ -18,18 +18,10 @@ from fx2onnx.graph import Input, Output, Relation, TypedGraph, new_module
 from fx2onnx.infer import NotInferableError, argument_values, infer, mapped_sizes, same_type, sizes_in
 from fx2onnx.text import default_name, show_type
 from fx2onnx.text_sizes import Sizes, example_sizes
-from fx2onnx.text_syntax import (
-    Assign,
-    Block,
-    Frame,
-    Parameter,
-    Ref,
-    RegionRef,
-    fail,
-    read,
-)
+from fx2onnx.text_syntax import Assign, Block, Frame, Parameter, read
+from fx2onnx.text_tokens import Ref, RegionRef, fail
 from fx2onnx.text_words import Opaque, find_target
-from fx2onnx.types import SizeType, TensorType, Type, type_of, type_of_value
+from fx2onnx.types import TensorType, Type, type_of, type_of_value
 
 
 def parse(text: str, *, state: Mapping[str, torch.Tensor] | None = None) -> TypedGraph:
@@ -66,7 +58,9 @@ class _Builder:
         relations = [(n.left, n.sign, n.right) for n in self.top.needs if n.sign != "holds"]
         examples = example_sizes(sizes, relations)
         if examples is None:
-            self.fail(self.top.line, "no sizes were found for which all sizes of inputs are whole and 'needs' holds")
+            self.fail(
+                self.top.line, "no sizes were found for which all sizes of inputs are whole and 'needs' holds"
+            )
         written = [a.type for b in self.blocks for a in (*b.body, *b.parameters)]
         every = set().union(examples or (), *(names_in(s) for t in written for s in sizes_in(t)))
         return Sizes(examples or {}, every)
@@ -210,7 +204,9 @@ class _Body:
             return self._region_call(line, args, kwargs)
         if (target := find_target(line.callee)) is None:
             known = ", ".join(self.builder.regions) or "none"
-            self.builder.fail(line.line, f"{line.callee!r} is neither an operator nor a region (regions: {known})")
+            self.builder.fail(
+                line.line, f"{line.callee!r} is neither an operator nor a region (regions: {known})"
+            )
         node = self.graph.create_node("call_function", target, args, kwargs, name=line.name)
         return node, self._inferred(node, line)
 
@@ -218,24 +214,30 @@ class _Body:
         module = torch.nn.Module()
         for name, value in self.attributes.items():
             setattr(module, name, value)
-        args, kwargs = argument_values(module, node)  # type: ignore[arg-type]  all it reads is attributes
+        args, kwargs = argument_values(module, node)  # type: ignore[arg-type]  # all it reads is attributes
         try:
-            return infer(node.target, args, kwargs, self.builder.sizes.mode)  # type: ignore[arg-type]  a call_function's target is callable
+            return infer(node.target, args, kwargs, self.builder.sizes.mode)  # type: ignore[arg-type]  # a call_function's target is callable
         except NotInferableError as error:
             if line.typed:
                 return self.builder.value(line.type, line.line)
             return self.builder.fail(line.line, f"the type of {line.callee} must be written: {error}")
-        except Exception as error:  # operators raise what they like for arguments that do not fit
+        except Exception as error:  # noqa: BLE001  operators raise what they like for arguments that do not fit
             first = (str(error).splitlines() or ["no message"])[0]
-            return self.builder.fail(line.line, f"{line.callee} takes no such arguments: {type(error).__name__}: {first}")
+            return self.builder.fail(
+                line.line, f"{line.callee} takes no such arguments: {type(error).__name__}: {first}"
+            )
 
     def _item(self, line: Assign) -> tuple[fx.Node, Any]:
         source = self.literal(Ref(line.callee), line.line)
         (position,) = line.args
         values = source.meta["val"]
         if not isinstance(values, tuple | list) or position >= len(values):
-            self.builder.fail(line.line, f"{line.callee} is {show_type(type_of(source))} and has no item {position}")
-        node = self.graph.create_node("call_function", find_target("getitem"), (source, position), name=line.name)
+            self.builder.fail(
+                line.line, f"{line.callee} is {show_type(type_of(source))} and has no item {position}"
+            )
+        node = self.graph.create_node(
+            "call_function", find_target("getitem"), (source, position), name=line.name
+        )
         return node, values[position]
 
     def _attribute(self, line: Assign) -> tuple[fx.Node, Any]:
@@ -275,7 +277,7 @@ class _Body:
             self.builder.fail(line, f"{name!r} is a tensor of the model and has only sizes that are numbers")
         given = self.builder.given.get(name)
         if given is None:
-            return torch.zeros(type_.shape, dtype=type_.dtype)  # type: ignore[arg-type]  all are ints
+            return torch.zeros(type_.shape, dtype=type_.dtype)  # type: ignore[arg-type]  # all are ints
         if type_of_value(given) != type_:
             self.builder.fail(line, f"the tensor given for {name!r} is {show_type(type_of_value(given))}")
         return given
@@ -293,7 +295,10 @@ class _Top(_Body):
         self.graph.output(tuple(values))
         found = tuple(type_of(v) if isinstance(v, fx.Node) else None for v in values)
         self.builder.agree(
-            found[0] if len(found) == 1 else found, self.block.result_type, self.block.return_line, "the graph returns"
+            found[0] if len(found) == 1 else found,
+            self.block.result_type,
+            self.block.return_line,
+            "the graph returns",
         )
         leaves = {**{i.leaf: None for i in inputs}, **constants}
         return TypedGraph(
@@ -342,8 +347,7 @@ class _Top(_Body):
         for item in self.block.results:
             value = item.value if isinstance(item.value, Opaque) else self.literal(item.value, line)
             if item.into is not None:
-                mutated = self.literal(Ref(item.into), line)
-                outputs.append(Output(item.title, mutated=mutated.name))
+                outputs.append(Output(item.title, mutated=item.into))
                 values.append(value)
                 continue
             leaf = expected if item.leaf is None else item.leaf

@@ -140,6 +140,8 @@ class Sizes:
             return size
         if size.is_Symbol:
             return self._named(size.name)
+        if size.func is sympy.floor and size.has(sympy.Float):
+            return math.floor(self._symfloat(size.args[0]))
         if size.func is sympy.floor:
             top, bottom = sympy.fraction(sympy.together(size.args[0]))
             return self.symint(dims.dim(sympy.expand(top))) // self.symint(dims.dim(sympy.expand(bottom)))
@@ -155,6 +157,17 @@ class Sizes:
         for kind, combine in _COMBINE:
             if isinstance(size, kind):
                 return combine(parts)
+        raise ValueError(f"{dims.show(size)} is no size of a tensor")
+
+    def _symfloat(self, size: sympy.Expr) -> Any:
+        """A product or sum with floats in it, computed in floats as the model does."""
+        if size.is_Float:
+            return float(size)
+        if not size.has(sympy.Float):
+            return torch.sym_float(self.symint(dims.dim(size)))
+        if size.is_Add or size.is_Mul:
+            parts = [self._symfloat(a) for a in size.args]
+            return sum(parts) if size.is_Add else math.prod(parts)
         raise ValueError(f"{dims.show(size)} is no size of a tensor")
 
     def _named(self, name: str) -> Any:

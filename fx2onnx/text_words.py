@@ -29,7 +29,8 @@ from fx2onnx import dims
 from fx2onnx.types import FROM_SHORT, SHORT
 
 _OPERATORS = (
-    "abs add and_ eq floordiv ge getitem gt le lshift lt mod mul ne neg not_ or_ pos pow rshift sub truediv xor"
+    "abs add and_ eq floordiv ge getitem gt le lshift lt mod mul ne neg not_ or_ pos pow rshift sub "
+    "truediv xor"
 )
 _TORCH = (
     "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum _sym_acos _sym_asin _sym_atan _sym_cos "
@@ -52,7 +53,7 @@ CONSTANTS: dict[str, Any] = {
     "inf": math.inf,
     "nan": math.nan,
     **FROM_SHORT,
-    **{f"torch.{t}": getattr(torch, t) for t in dir(torch) if isinstance(getattr(torch, t), torch.dtype)},
+    **{f"torch.{name}": t for name, t in vars(torch).items() if isinstance(t, torch.dtype)},
     **{str(t): t for t in vars(torch).values() if isinstance(t, torch.layout | torch.memory_format)},
 }
 """What a bare name stands for where no value has that name; `bool` is the dtype."""
@@ -93,7 +94,7 @@ def find_target(name: str) -> Callable[..., Any] | None:
     if isinstance(namespace, _HigherOrderNamespace) and len(rest) == 1:
         found = getattr(namespace, rest[0], None)
         return found if isinstance(found, HigherOrderOperator) else None
-    if not isinstance(namespace, _OpNamespace) or len(rest) != 2:  # noqa: PLR2004  name and overload
+    if not isinstance(namespace, _OpNamespace) or len(rest) != 2:
         return None
     packet = getattr(namespace, rest[0], None)
     if not isinstance(packet, OpOverloadPacket) or rest[1] not in packet.overloads():
@@ -133,7 +134,7 @@ def _sequence(value: list[Any] | tuple[Any, ...], names: Mapping[fx.Node, str]) 
 
 
 def constant(value: Any) -> str:
-    """A single Python value as text: `2`, `1e-05`, `"mean"`, `f32`, `device("cpu")`, `size[2*n]` …"""
+    """A single Python value as text: `2`, `1e-05`, `"mean"`, `f32`, `device("cpu")` or `size[2*n]`."""
     if value is None or value is Ellipsis or isinstance(value, bool | int):
         return "..." if value is Ellipsis else repr(value)
     if isinstance(value, float):

@@ -130,9 +130,9 @@ def outputs_are_described(graph: TypedGraph) -> Iterator[Problem]:
         what = output.name or f"the new {output.mutated}"
         if not isinstance(value, fx.Node) or not isinstance(type_of(value), TensorType):
             yield Problem(f"{what} is no tensor", node)
-    for output in described:
-        if output.mutated is not None and output.mutated not in graph.placeholders():
-            yield Problem(f"an output is the new value of {output.mutated}, which has no placeholder", node)
+    for name, count in Counter(o.mutated for o in described if o.mutated is not None).items():
+        if count > 1:
+            yield Problem(f"{count} outputs are new values of {name}", node)
 
 
 # -- types -----------------------------------------------------------------------------------------
@@ -175,13 +175,17 @@ def region_calls_fit(graph: TypedGraph) -> Iterator[Problem]:
             region = attribute(module, str(node.target))
             formal = region.graph.find_nodes(op="placeholder")
             if node.kwargs or len(node.args) != len(formal):
-                yield Problem(f"{node.name} passes {len(node.args)} values, the region takes {len(formal)}", node)
+                yield Problem(
+                    f"{node.name} passes {len(node.args)} values, the region takes {len(formal)}", node
+                )
                 continue
             for parameter, argument in zip(formal, node.args, strict=True):
                 found = type_of(argument) if isinstance(argument, fx.Node) else type_of_value(argument)
                 if not same_type(type_of(parameter), found):
                     wanted = show_type(type_of(parameter))
-                    yield Problem(f"{node.name} passes {show_type(found)} as {parameter.name}: {wanted}", node)
+                    yield Problem(
+                        f"{node.name} passes {show_type(found)} as {parameter.name}: {wanted}", node
+                    )
             result = fx.node.map_arg(region.graph.output_node().args[0], lambda n: n.meta.get("val"))
             if not same_type(type_of_value(result), type_of(node)):
                 made = show_type(type_of_value(result))
@@ -251,14 +255,16 @@ def _inferred_otherwise(
         if not isinstance(position, int) or position >= len(stored_of):
             yield Problem(f"{node.name} is item {position} of {show_type(stored_of)}", node)
         elif not same_type(stored_of[position], stored):
-            yield Problem(f"{node.name} is {show_type(stored)}, the item {show_type(stored_of[position])}", node)
+            yield Problem(
+                f"{node.name} is {show_type(stored)}, the item {show_type(stored_of[position])}", node
+            )
         return
     args, kwargs = argument_values(module, node)
     try:
         found = type_of_value(infer(node.target, args, kwargs, mode))  # type: ignore[arg-type]
     except NotInferableError:
         return
-    except Exception as error:  # operators raise what they like for arguments that do not fit
+    except Exception as error:  # noqa: BLE001  operators raise what they like for arguments that do not fit
         first = (str(error).splitlines() or ["no message"])[0]
         yield Problem(f"{node.target} does not take the arguments of {node.name}: {first}", node)
         return
@@ -268,7 +274,12 @@ def _inferred_otherwise(
 
 def _fresh_names(type_: Type | None) -> set[str]:
     """The sizes of a type that have torch's own names for sizes that depend on data (`u7`)."""
-    return {name for size in sizes_in(type_) for name in dims.names(size) if name[:1] == "u" and name[1:].isdigit()}
+    return {
+        name
+        for size in sizes_in(type_)
+        for name in dims.names(size)
+        if name[:1] == "u" and name[1:].isdigit()
+    }
 
 
 class _Renaming:
@@ -386,7 +397,9 @@ class _Runner(fx.Interpreter):
     """Runs a graph node by node, and regions likewise: their Python code is never generated."""
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if target is torch.ops.aten.view.default:  # passes drop copies, and with them the strides that a view needs
+        if (
+            target is torch.ops.aten.view.default
+        ):  # passes drop copies, and with them the strides that a view needs
             target = torch.ops.aten.reshape.default
         return super().call_function(target, args, kwargs)
 
@@ -414,4 +427,6 @@ def _unlike(made: torch.Tensor, expected: torch.Tensor) -> str | None:
     scale = expected[expected.isfinite()].abs().max().item() if expected.isfinite().any() else 1.0
     if torch.allclose(made, expected, rtol=limit, atol=limit * max(scale, 1e-30), equal_nan=True):
         return None
-    return f"values differ by {(made - expected).abs().nan_to_num().max().item():.3g} at a scale of {scale:.3g}"
+    return (
+        f"values differ by {(made - expected).abs().nan_to_num().max().item():.3g} at a scale of {scale:.3g}"
+    )

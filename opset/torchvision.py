@@ -160,9 +160,7 @@ def _drawn(op: OpBuilder, image: ir.Value, index: ir.Value, rows: Samples, colum
     z = op.Unsqueeze(op.cast(index, wide), op.ints([1, 2]))
     parts = [_normalised(op, x, width), _normalised(op, y, height), _normalised(op, z, depth)]
     shape = op.Shape(op.Add(x, y))
-    grid = op.Concat(
-        *(op.Unsqueeze(op.Expand(part, shape), op.ints([-1])) for part in parts), axis=-1
-    )
+    grid = op.Concat(*(op.Unsqueeze(op.Expand(part, shape), op.ints([-1])) for part in parts), axis=-1)
     block = op.Unsqueeze(op.Transpose(image, perm=[1, 0, 2, 3]), op.ints([0]))
     made = op.GridSample(block, op.Unsqueeze(grid, op.ints([0])), mode="linear", padding_mode="border")
     kept = op.And(
@@ -210,9 +208,7 @@ def roi_pool(
 
     Where they lie, for the backward pass, is not made. ONNX Runtime 1.32 has no kernel from opset 22 on.
     """
-    made = op.MaxRoiPool(
-        input, rois, pooled_shape=[pooled_height, pooled_width], spatial_scale=spatial_scale
-    )
+    made = op.MaxRoiPool(input, rois, pooled_shape=[pooled_height, pooled_width], spatial_scale=spatial_scale)
     return made, None
 
 

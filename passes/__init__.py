@@ -31,10 +31,11 @@ PIPELINE: tuple[Pass, ...] = (
     drop_noops.run,  # before outline: fewer nodes, and module calls that come to one operator show as such
     share_sizes.run,  # before outline: regions get their sizes as arguments
     cse.run,  # before outline too: module calls that repeat a mask or a size computation then share it
+    fold_constants.run,  # before outline: tables that layers share are then state, not results of the first layer's region
     outline.run,  # from here on work is done once for each distinct region
     promote_types.run,  # before the passes that make weights, which then are of one dtype
     fuse_batch_norm.run,  # before split_linear and fold_constants, which fold the weights that it writes
-    split_linear.run,
+    split_linear.run,  # also before it
     fold_constants.run,
     cse.run,
     dead_code.run,  # last: the others leave unread nodes behind
@@ -73,16 +74,18 @@ class Pipeline:
         """
         printed = self._printed(print_after)
         result = graph.copy()
+        functional = False
         for step in self.passes:
             if on_pass is not None:
                 on_pass(step)
             step.apply(result)
             if step.name in printed:
                 sys.stderr.write(f"# after {step.name}\n{result}\n")
+            functional |= step.name == functionalize.run.name
             if verify_each:
                 from fx2onnx.verifier import check  # noqa: PLC0415  only when asked for
 
-                check(result, stage=step.name)
+                check(result, stage=step.name, functional=functional)
         return result
 
     def _printed(self, names: str | Sequence[str]) -> set[str]:

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from fx2onnx.graph import TypedGraph, region_calls
 from fx2onnx.passes import memory
-from fx2onnx.passes.cse import is_random
+from fx2onnx.passes.randomness import is_random
 
 
 def constant_nodes(graph: TypedGraph) -> set[fx.Node]:

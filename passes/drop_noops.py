@@ -1,4 +1,4 @@
-"""Drop calls that return their argument as it is, and assertions; write every cast as `aten._to_copy`.
+"""Drop calls that return their argument as it is, and assertions; write casts as `_to_copy` and views as `reshape`.
 
     y = aten.dropout.default(x, 0.1, False)          y = aten._to_copy.default(x, dtype=f16)
     z = aten.to.dtype(y, f16)                   ->   return y
@@ -6,7 +6,7 @@
     return w
 
 Only what is exact for every value goes: `x + 0` stays, since it turns -0.0 into 0.0. A cast to a wider dtype and back
-goes too.
+goes too. No call writes any more, so how a tensor lies in memory does not matter: `view` is `reshape`.
 """
 
 from __future__ import annotations
@@ -101,6 +101,13 @@ _KEEP_ORDER = frozenset(
 _OF_COMPLEX = frozenset(
     {aten.real.default, aten.conj.default, aten._conj.default, aten.conj_physical.default}
 )  # noqa: SLF001
+# Views of what lies in memory in a certain way, as operators that take any tensor.
+_ANY_LAYOUT = {
+    aten.view.default: aten.reshape.default,
+    aten._unsafe_view.default: aten.reshape.default,  # noqa: SLF001
+    aten.view_as.default: aten.reshape_as.default,
+}
+_NEED_LAYOUT = frozenset({aten.view.dtype, aten.view_as_complex.default})
 _JOINS = frozenset({aten.cat.default, aten.concat.default, aten.concatenate.default})
 _SPLITS = frozenset(
     {
@@ -128,12 +135,19 @@ def rewrite(module: fx.GraphModule) -> None:
             node.replace_all_uses_with(source)
             graph.erase_node(node)
         elif node.target in _CASTS and not _is_plain_cast(node):
-            with graph.inserting_before(node):
-                target = aten._to_copy.default  # noqa: SLF001
-                cast = call(graph, target, node.args[0], dtype=node.meta["val"].dtype, like=node)
-            node.replace_all_uses_with(cast)
-            graph.erase_node(node)
+            _write_plain_cast(node)
+        elif node.target in _ANY_LAYOUT:
+            node.target = _ANY_LAYOUT[node.target]  # type: ignore[index]
     drop_unread(graph)
+
+
+def _write_plain_cast(node: fx.Node) -> None:
+    graph = node.graph
+    with graph.inserting_before(node):
+        target = aten._to_copy.default  # noqa: SLF001
+        cast = call(graph, target, node.args[0], dtype=node.meta["val"].dtype, like=node)
+    node.replace_all_uses_with(cast)
+    graph.erase_node(node)
 
 
 def _argument_returned(node: fx.Node) -> fx.Node | None:
@@ -189,6 +203,11 @@ def _is_idle_dropout(node: fx.Node, _: fx.Node) -> bool:
     return not node.args[2] or node.args[1] == 0
 
 
+def _may_lie_anywhere(node: fx.Node, _: fx.Node) -> bool:
+    """Does no reader depend on how the copy lies in memory?"""
+    return not any(user.target in _NEED_LAYOUT for user in node.users)
+
+
 def _is_real(_: fx.Node, source: fx.Node) -> bool:
     return not source.meta["val"].is_complex()
 
@@ -211,7 +230,7 @@ def _pads_nothing(node: fx.Node, _: fx.Node) -> bool:
 
 
 _CHECKS: dict[Any, Callable[[fx.Node, fx.Node], bool]] = {
-    **dict.fromkeys(_COPIES, lambda node, source: True),
+    **dict.fromkeys(_COPIES, _may_lie_anywhere),
     **dict.fromkeys(_DROPOUTS, _is_idle_dropout),
     **dict.fromkeys(_OF_COMPLEX, _is_real),
     **dict.fromkeys((aten.pad.default, aten.constant_pad_nd.default), _pads_nothing),

@@ -50,14 +50,14 @@ class _Plan:
         staying: the nodes that are still computed afterwards, and the placeholders that they read.
     """
 
-    def __init__(self, graph: fx.Graph, constant: set[fx.Node]) -> None:
+    def __init__(self, graph: fx.Graph, constant: set[fx.Node], *, in_region: bool = False) -> None:
         self.constant = constant
         self.sources = _sources(graph, constant)
         refused: set[fx.Node] = set()
         while True:
             self.folded, self.staying = self._split(graph, refused)
             twice = {node for node in self.folded if self._would_store_twice(node)}
-            if not twice:
+            if in_region or not twice:  # what would be stored twice shows in the top graph only
                 return
             refused |= twice
 
@@ -75,7 +75,7 @@ class _Plan:
         return folded[::-1], staying
 
     def _can_be_folded(self, node: fx.Node) -> bool:
-        if node.op == "placeholder" or not isinstance(node.meta["val"], torch.Tensor):
+        if node.op == "placeholder" or not isinstance(node.meta["val"], torch.Tensor) or _is_one_number(node):
             return False
         size = _bytes(node)
         return size <= SMALL or size <= sum(map(_bytes, self.sources[node]))
@@ -83,6 +83,11 @@ class _Plan:
     def _would_store_twice(self, node: fx.Node) -> bool:
         """Is the value large, and made of state that the graph also reads as it is?"""
         return _bytes(node) > SMALL and not self.staying.isdisjoint(self.sources[node])
+
+
+def _is_one_number(node: fx.Node) -> bool:
+    """Is this a number that is written as a tensor? It reads better where it is used."""
+    return not node.all_input_nodes and node.meta["val"].numel() <= 1
 
 
 def _sources(graph: fx.Graph, constant: set[fx.Node]) -> dict[fx.Node, frozenset[fx.Node]]:
@@ -133,8 +138,8 @@ def _replace(node: fx.Node, value: fx.Node, staying: set[fx.Node]) -> None:
 def _hoist(module: fx.GraphModule, sites: Sequence[fx.Node], constant: set[fx.Node]) -> None:
     """Turn a region's constants into parameters that its callers compute."""
     graph = module.graph
-    plan = _Plan(graph, constant)
-    moved = [node for node in plan.folded if not _is_one_number(node)]
+    plan = _Plan(graph, constant, in_region=True)
+    moved = plan.folded
     if not moved:
         return
     computed = [node for node in _made_of(graph, moved) if node.op != "placeholder"]
@@ -148,11 +153,6 @@ def _hoist(module: fx.GraphModule, sites: Sequence[fx.Node], constant: set[fx.No
         constant.add(parameter)
         _replace(node, parameter, plan.staying)
     dead_code.drop_unread(graph)
-
-
-def _is_one_number(node: fx.Node) -> bool:
-    """Is this a number that is written as a tensor? It stays in the region's body, where it reads better."""
-    return not node.all_input_nodes and node.meta["val"].numel() <= 1
 
 
 def _copied(
@@ -176,12 +176,11 @@ def _fold(graph: TypedGraph, constant: set[fx.Node]) -> None:
     plan = _Plan(nodes, constant)
     if not plan.folded:
         return
-    needed = _made_of(nodes, plan.folded)
-    keys = _keys(needed)
+    keys = _keys(_made_of(nodes, plan.folded))
     first: dict[int, fx.Node] = {}
     for node in plan.folded:
         first.setdefault(keys[node], node)
-    values = _evaluated(graph, needed, set(first.values()))
+    values = _evaluated(graph, _made_of(nodes, first.values()), set(first.values()))
     names = _names(graph, plan)
     made: dict[int, fx.Node] = {}
     for node in plan.folded:
@@ -193,7 +192,7 @@ def _fold(graph: TypedGraph, constant: set[fx.Node]) -> None:
             graph.state[made[key].name] = values[node]
             graph.state_names[made[key].name] = names(node)
         _replace(node, made[key], plan.staying)
-    dead_code.drop_unread(nodes)
+    dead_code.rewrite(graph)
 
 
 def _keys(nodes: Iterable[fx.Node]) -> dict[fx.Node, int]:

@@ -4,10 +4,16 @@
     z = aten.batch_norm.default(y, g, b, …)   ->    z = aten.conv2d.default(x, w * s, b - mean * s, …)
 
 The new weights are written as calls on the old ones and folded later. Only where nothing else reads the convolution's
-result, the norm is in evaluation mode, and all weights are state.
+result or its weight, the norm is in evaluation mode, and all weights are state. The same goes for transposed
+convolutions, and for linear layers on two axes.
 """
 
 from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import fx
@@ -20,63 +26,141 @@ aten = torch.ops.aten
 
 _CONVOLUTIONS = frozenset(
     {
-        aten.conv1d.default,
-        aten.conv2d.default,
-        aten.conv3d.default,
-        aten.conv1d.padding,
-        aten.conv2d.padding,
-        aten.conv3d.padding,
+        *(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default),
+        *(aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding),
+        aten.linear.default,
     }
 )
-_LINEAR = frozenset({aten.linear.default})
+_TRANSPOSED = frozenset(
+    {aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.conv_transpose3d.input}
+)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A convolution, and the batch norm of its result.
+
+    Attributes:
+        norm: the node whose value is the normalized tensor.
+        convolution: the call before it.
+        gamma, beta, mean, variance, eps: the norm's arguments; gamma and beta may be None.
+    """
+
+    norm: fx.Node
+    convolution: fx.Node
+    gamma: fx.Node | None
+    beta: fx.Node | None
+    mean: fx.Node
+    variance: fx.Node
+    eps: float
+
+    @property
+    def weight(self) -> fx.Node:
+        """The convolution's weight."""
+        return self.convolution.args[1]  # type: ignore[return-value]
+
+    @property
+    def bias(self) -> fx.Node | None:
+        """The convolution's bias."""
+        return self.convolution.args[2] if len(self.convolution.args) > 2 else None  # type: ignore[return-value]
+
+    @property
+    def is_transposed(self) -> bool:
+        """Does the weight have the output channels on its second axis?"""
+        if self.convolution.target is aten.convolution.default:
+            return bool(self.convolution.args[6])
+        return self.convolution.target in _TRANSPOSED
+
+    @property
+    def groups(self) -> int:
+        """The number of groups of channels of a transposed convolution."""
+        position = 8 if self.convolution.target is aten.convolution.default else 6
+        return int(self.convolution.args[position]) if len(self.convolution.args) > position else 1  # type: ignore[arg-type]
 
 
 def rewrite(graph: TypedGraph) -> None:
     """Fuse the batch norms of every graph."""
     constant = constant_nodes(graph)
     for module in graph.graphs():
-        for norm in module.graph.find_nodes(op="call_function", target=aten.batch_norm.default):
-            if _fits(norm, constant):
-                _fuse(norm)
+        pairs = [pair for pair in _pairs(module.graph) if _fits(pair, constant)]
+        fused = {pair.convolution for pair in pairs}
+        for pair in pairs:
+            if all(user in fused for user in pair.weight.users):
+                _fuse(pair)
 
 
-def _fits(norm: fx.Node, constant: set[fx.Node]) -> bool:
-    convolution, weight, bias, mean, variance, training = norm.args[:6]
-    if not isinstance(convolution, fx.Node) or convolution.target not in _CONVOLUTIONS | _LINEAR:
+def _pairs(graph: fx.Graph) -> Iterator[_Pair]:
+    """The batch norms in evaluation mode whose argument is a convolution."""
+    for norm in graph.find_nodes(op="call_function", target=aten.batch_norm.default):
+        x, gamma, beta, mean, variance, training, _, eps = norm.args[:8]
+        if _is_convolution(x) and not training and mean is not None and variance is not None:
+            yield _Pair(norm, x, gamma, beta, mean, variance, eps)
+    target = aten._native_batch_norm_legit_no_training.default  # noqa: SLF001
+    for norm in graph.find_nodes(op="call_function", target=target):
+        x, gamma, beta, mean, variance, _, eps = norm.args
+        items = list(norm.users)
+        if _is_convolution(x) and len(items) == 1 and items[0].args[1] == 0:
+            yield _Pair(items[0], x, gamma, beta, mean, variance, eps)
+
+
+def _is_convolution(node: Any) -> bool:
+    return isinstance(node, fx.Node) and node.target in {*_CONVOLUTIONS, *_TRANSPOSED, aten.convolution.default}
+
+
+def _fits(pair: _Pair, constant: set[fx.Node]) -> bool:
+    weights = [pair.weight, pair.bias, pair.gamma, pair.beta, pair.mean, pair.variance]
+    nodes = [w for w in weights if w is not None]
+    if not all(w in constant for w in nodes) or len({w.meta["val"].dtype for w in nodes}) != 1:
         return False
-    if training or mean is None or variance is None or len(convolution.users) != 1:
-        return False
-    if convolution.target in _LINEAR and convolution.meta["val"].dim() != 2:
-        return False
-    weights = [*convolution.args[1:3], weight, bias, mean, variance]
-    nodes = [w for w in weights if isinstance(w, fx.Node)]
-    return all(w in constant for w in nodes) and len({w.meta["val"].dtype for w in nodes}) == 1
+    # the norm's channels are axis 1: without a batch axis, that is not the axis of the convolution's channels
+    is_batched = pair.convolution.meta["val"].dim() == pair.weight.meta["val"].dim()
+    return is_batched and len(pair.convolution.users) == 1
 
 
-def _fuse(norm: fx.Node) -> None:
-    graph = norm.graph
-    convolution, gamma, beta, mean, variance, _, _, eps = norm.args[:8]
-    x, weight, *rest = convolution.args  # type: ignore[union-attr]
-    bias = rest[0] if rest else None
+def _fuse(pair: _Pair) -> None:
+    graph, norm = pair.norm.graph, pair.norm
+    convolution = pair.convolution
     with graph.inserting_before(norm):
-        scale = call(
-            graph, aten.rsqrt.default, call(graph, aten.add.Scalar, variance, eps, like=norm), like=norm
-        )
-        if gamma is not None:
-            scale = call(graph, aten.mul.Tensor, scale, gamma, like=norm)
-        shape = [-1] + [1] * (weight.meta["val"].dim() - 1)  # type: ignore[union-attr]
-        column = call(graph, aten.reshape.default, scale, shape, like=norm)
-        new_weight = call(graph, aten.mul.Tensor, weight, column, like=norm)
-        shift = call(graph, aten.neg.default, mean, like=norm)
-        if bias is not None:
-            shift = call(graph, aten.add.Tensor, shift, bias, like=norm)
-        new_bias = call(graph, aten.mul.Tensor, shift, scale, like=norm)
-        if beta is not None:
-            new_bias = call(graph, aten.add.Tensor, new_bias, beta, like=norm)
-        fused = call(graph, convolution.target, x, new_weight, new_bias, *rest[1:], like=norm)  # type: ignore[union-attr, arg-type]
+        scale = _product(norm, _made(norm, aten.rsqrt.default, _sum(norm, pair.variance, pair.eps)), pair.gamma)
+        shift = _sum(norm, _made(norm, aten.neg.default, pair.mean), pair.bias)
+        bias = _sum(norm, _made(norm, aten.mul.Tensor, shift, scale), pair.beta)
+        args = (convolution.args[0], _scaled_weight(pair, scale), bias, *convolution.args[3:])
+        fused = _made(norm, convolution.target, *args, **convolution.kwargs)
+    old = norm.args[0] if norm.target is operator.getitem else None
     norm.replace_all_uses_with(fused)
     graph.erase_node(norm)
-    graph.erase_node(convolution)  # type: ignore[arg-type]
+    if isinstance(old, fx.Node):
+        graph.erase_node(old)
+    graph.erase_node(convolution)
+
+
+def _scaled_weight(pair: _Pair, scale: fx.Node) -> fx.Node:
+    """The weight with each output channel scaled."""
+    weight, norm = pair.weight, pair.norm
+    sizes = [int(s) for s in weight.meta["val"].shape]
+    rest = [1] * (len(sizes) - 2)
+    if not pair.is_transposed:
+        column = _made(norm, aten.reshape.default, scale, [-1, 1, *rest])
+        return _made(norm, aten.mul.Tensor, weight, column)
+    groups = pair.groups
+    split = _made(norm, aten.reshape.default, weight, [groups, sizes[0] // groups, *sizes[1:]])
+    column = _made(norm, aten.reshape.default, scale, [groups, 1, sizes[1], *rest])
+    scaled = _made(norm, aten.mul.Tensor, split, column)
+    return _made(norm, aten.reshape.default, scaled, sizes)
+
+
+def _made(norm: fx.Node, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
+    return call(norm.graph, target, *args, like=norm, **kwargs)
+
+
+def _sum(norm: fx.Node, a: fx.Node, b: fx.Node | float | None) -> fx.Node:
+    if b is None:
+        return a
+    return _made(norm, aten.add.Tensor if isinstance(b, fx.Node) else aten.add.Scalar, a, b)
+
+
+def _product(norm: fx.Node, a: fx.Node, b: fx.Node | None) -> fx.Node:
+    return a if b is None else _made(norm, aten.mul.Tensor, a, b)
 
 
 run = whole_graph("fuse_batch_norm", rewrite)

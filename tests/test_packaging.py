@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 IMPORT_ALL = """
 import importlib, pathlib, pkgutil, sys
+import torchvision  # its operators are the keys of rules
 import fx2onnx, fx2onnx.cli
 place = pathlib.Path(fx2onnx.__file__).parent
 assert place.is_relative_to(sys.prefix), place

@@ -55,13 +55,9 @@ def grid_sampler(
 
 
 @lowers(aten.affine_grid_generator.default, since=20)
-def affine_grid_generator(
-    op: OpBuilder, theta: Value, size: Sequence[Size], align_corners: bool
-) -> ir.Value:
+def affine_grid_generator(op: OpBuilder, theta: Value, size: Sequence[Size], align_corners: bool) -> ir.Value:
     """(N, 2, 3), (N, C, H, W) -> (N, H, W, 2), or with depth; one AffineGrid.
 
     Older opsets take PyTorch's decomposition.
     """
     return emit(op, "AffineGrid", theta, op.vector(size), align_corners=int(align_corners))
-
-

@@ -18,6 +18,21 @@ def lstm_input(*args: Any) -> tuple[torch.Tensor, ...]:
     return aten.lstm.input(*args)  # type: ignore[no-any-return]
 
 
+def lstm_data(*args: Any) -> tuple[torch.Tensor, ...]:
+    """See `lstm_input`."""
+    return aten.lstm.data(*args)  # type: ignore[no-any-return]
+
+
+def gru_data(*args: Any) -> tuple[torch.Tensor, ...]:
+    """See `lstm_input`."""
+    return aten.gru.data(*args)  # type: ignore[no-any-return]
+
+
+def rnn_tanh_data(*args: Any) -> tuple[torch.Tensor, ...]:
+    """See `lstm_input`."""
+    return aten.rnn_tanh.data(*args)  # type: ignore[no-any-return]
+
+
 def gru_input(*args: Any) -> tuple[torch.Tensor, ...]:
     """See `lstm_input`."""
     return aten.gru.input(*args)  # type: ignore[no-any-return]
@@ -34,6 +49,7 @@ def rnn_relu_input(*args: Any) -> tuple[torch.Tensor, ...]:
 
 
 FREE = {0: (0, 1), 1: (1,)}  # time and batch of the input, batch of the state
+PACKED = {0: (0,), 1: (0,)}  # rows and steps
 FREE_LSTM = {0: (0, 1), 1: (1,), 2: (1,)}
 
 
@@ -152,7 +168,7 @@ CASES = (
     ),
     one_state(rnn_relu_input, 1, "no bias", bias=False),
     Case(
-        aten.lstm.data,
+        lstm_data,
         (
             *packed(5, 3, 1),
             [normal(2, 3, 4), normal(2, 3, 4)],
@@ -164,23 +180,26 @@ CASES = (
             True,
         ),
         why="packed, both directions",
-        dynamic=False,
+        dynamic=PACKED,
+        second=(*packed(4, 4, 2), normal(2, 3, 4), normal(2, 3, 4), *weights(4, directions=2)),
         rtol=1e-4,
         atol=1e-5,
     ),
     Case(
-        aten.gru.data,
+        gru_data,
         (*packed(4, 4, 2, 1), normal(2, 4, 4), weights(3, layers=2), True, 2, 0.0, False, False),
         why="packed, two layers",
-        dynamic=False,
+        dynamic=PACKED,
+        second=(*packed(6, 3, 3, 2), normal(2, 4, 4), *weights(3, layers=2)),
         rtol=1e-4,
         atol=1e-5,
     ),
     Case(
-        aten.rnn_tanh.data,
+        rnn_tanh_data,
         (*packed(4, 2), normal(1, 2, 4), weights(1), True, 1, 0.0, False, False),
         why="packed",
-        dynamic={},
+        dynamic=PACKED,
+        second=(*packed(3, 2), normal(1, 2, 4), *weights(1)),
         rtol=1e-4,
         atol=1e-5,
     ),

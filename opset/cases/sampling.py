@@ -31,7 +31,13 @@ CASES = (
     ),
     Case(
         aten.grid_sampler_2d.default,
-        (normal(1, 1, 1, 5), values(-1, -0.5, 0, 0.5, 1, 0.25).view(1, 1, 6, 1).repeat(1, 1, 1, 2) * 1.0, 1, 0, True),
+        (
+            normal(1, 1, 1, 5),
+            values(-1, -0.5, 0, 0.5, 1, 0.25).view(1, 1, 6, 1).repeat(1, 1, 1, 2) * 1.0,
+            1,
+            0,
+            True,
+        ),
         why="halfway between two places",
         dynamic=False,
     ),
@@ -47,10 +53,32 @@ CASES = (
         for mode in range(2)
         for padding in range(3)
     ),
-    Case(aten.grid_sampler_3d.default, (BLOCK, GRID_3D, 0, 0, False), why="with depth in opset 18", opsets=(18,), dynamic=False, gap="never"),
-    Case(aten.grid_sampler.default, (IMAGE, GRID, 0, 0, False), why="of any depth", dynamic=FREE, rtol=1e-4, atol=1e-5),
-    Case(aten.grid_sampler_2d.default, (IMAGE.double(), GRID.double(), 0, 0, False), why="double", dynamic=FREE),
-    Case(aten.grid_sampler_2d.default, (IMAGE.bfloat16(), GRID.bfloat16(), 0, 0, False), why="bfloat16, which PyTorch also computes in", dynamic=FREE, atol=0.1),
+    Case(
+        aten.grid_sampler_3d.default,
+        (BLOCK, GRID_3D, 0, 0, False),
+        why="with depth in opset 18",
+        opsets=(18,),
+        dynamic=False,
+        gap="never",
+    ),
+    Case(
+        aten.grid_sampler.default,
+        (IMAGE, GRID, 0, 0, False),
+        why="of any depth",
+        dynamic=FREE,
+        rtol=1e-4,
+        atol=1e-5,
+    ),
+    Case(
+        aten.grid_sampler_2d.default, (IMAGE.double(), GRID.double(), 0, 0, False), why="double", dynamic=FREE
+    ),
+    Case(
+        aten.grid_sampler_2d.default,
+        (IMAGE.bfloat16(), GRID.bfloat16(), 0, 0, False),
+        why="bfloat16, which PyTorch also computes in",
+        dynamic=FREE,
+        atol=0.1,
+    ),
     *(
         Case(
             aten.affine_grid_generator.default,
@@ -73,5 +101,10 @@ CASES = (
         )
         for aligned in (False, True)
     ),
-    Case(aten.affine_grid_generator.default, (normal(2, 2, 3).double(), [2, 3, 4, 5], False), why="double", dynamic=False),
+    Case(
+        aten.affine_grid_generator.default,
+        (normal(2, 2, 3).double(), [2, 3, 4, 5], False),
+        why="double",
+        dynamic=False,
+    ),
 )

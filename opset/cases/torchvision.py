@@ -27,17 +27,54 @@ def pooled(images: torch.Tensor, regions: torch.Tensor) -> torch.Tensor:
     return ops.roi_pool(images, regions, 0.5, 4, 3)[0]  # type: ignore[no-any-return]
 
 
-def deformable(why: str, *, groups: int = 1, offset_groups: int = 1, use_mask: bool = True, gap: str | None = None, opsets: tuple[int, ...] = (23,)) -> Case:
+def deformable(
+    why: str,
+    *,
+    groups: int = 1,
+    offset_groups: int = 1,
+    use_mask: bool = True,
+    gap: str | None = None,
+    opsets: tuple[int, ...] = (23,),
+) -> Case:
     """A deformable convolution of 4 channels to 6, with strides and padding that differ by axis."""
     weight = normal(6, 4 // groups, 3, 2)
     offset, mask = normal(2, 12 * offset_groups, 8, 5), uniform(2, 6 * offset_groups, 8, 5)
-    args = (normal(2, 4, 8, 9), weight, offset, mask, normal(6), 1, 2, 1, 1, 1, 2, groups, offset_groups, use_mask)
-    return Case(ops.deform_conv2d.default, args, why=why, dynamic={0: (0,), 2: (0,), 3: (0,)}, rtol=1e-4, atol=1e-5, gap=gap, opsets=opsets)
+    args = (
+        normal(2, 4, 8, 9),
+        weight,
+        offset,
+        mask,
+        normal(6),
+        1,
+        2,
+        1,
+        1,
+        1,
+        2,
+        groups,
+        offset_groups,
+        use_mask,
+    )
+    return Case(
+        ops.deform_conv2d.default,
+        args,
+        why=why,
+        dynamic={0: (0,), 2: (0,), 3: (0,)},
+        rtol=1e-4,
+        atol=1e-5,
+        gap=gap,
+        opsets=opsets,
+    )
 
 
 CASES = (
     *(
-        Case(ops.nms.default, (boxes(30), ints(30, low=0, high=6).float(), threshold), why=f"an overlap of {threshold}", dynamic={0: (0,), 1: (0,)})
+        Case(
+            ops.nms.default,
+            (boxes(30), ints(30, low=0, high=6).float(), threshold),
+            why=f"an overlap of {threshold}",
+            dynamic={0: (0,), 1: (0,)},
+        )
         for threshold in (0.1, 0.3, 0.5, 0.7)
     ),
     Case(
@@ -61,13 +98,30 @@ CASES = (
         for ratio in (-1, 2, 1)
         for aligned in (False, True)
     ),
-    Case(ops.roi_align.default, (IMAGES, REGIONS[:0], 0.5, 4, 3, 2, True), why="no regions", opsets=(18,), dynamic=False),
-    Case(ops.roi_align.default, (IMAGES.double(), REGIONS.double(), 0.5, 4, 3, 2, True), why="double", dynamic=False),
+    Case(
+        ops.roi_align.default,
+        (IMAGES, REGIONS[:0], 0.5, 4, 3, 2, True),
+        why="no regions",
+        opsets=(18,),
+        dynamic=False,
+    ),
+    Case(
+        ops.roi_align.default,
+        (IMAGES.double(), REGIONS.double(), 0.5, 4, 3, 2, True),
+        why="double",
+        dynamic=False,
+    ),
     Case(pooled, (IMAGES, REGIONS), why="maxima", opsets=(18,), dynamic=FREE),
     Case(pooled, (IMAGES, REGIONS), why="maxima in opset 22", opsets=(22,), dynamic=FREE, gap="onnxruntime"),
     deformable("with a mask"),
     deformable("without a mask", use_mask=False),
     deformable("groups of channels and of offsets", groups=2, offset_groups=2),
     deformable("in opset 18", opsets=(18,), gap="never"),
-    Case(ops.ps_roi_align.default, (normal(1, 12, 8, 8), REGIONS[:1], 0.5, 2, 2, 2), why="position-sensitive", dynamic=False, gap="ours"),
+    Case(
+        ops.ps_roi_align.default,
+        (normal(1, 12, 8, 8), REGIONS[:1], 0.5, 2, 2, 2),
+        why="position-sensitive",
+        dynamic=False,
+        gap="ours",
+    ),
 )
