@@ -1,4 +1,4 @@
-"""Child processes of the benchmarks: one export, or one measurement of a model in ONNX Runtime, each in a fresh process.
+"""Child processes of the benchmarks: one export, or one measurement of a model, each in a fresh process.
 
 python -m benchmarks.children export fx2onnx resnet50 /tmp/a.onnx      → {"seconds": …, "peak_mb": …}
 python -m benchmarks.children run resnet50 /tmp/a.onnx                 → {"load": …, "latency": …}

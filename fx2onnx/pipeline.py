@@ -34,8 +34,8 @@ from fx2onnx.program import OnnxProgram
 from fx2onnx.rules import OLDEST_OPSET, Rule, RuleBook
 from fx2onnx.version import __version__
 
-# 23: the first opset with Attention and RMSNormalization, both native in ONNX Runtime's CPU provider; from 25 on Attention is
-# run as a function of 71 nodes, and Q/DQ of 28 does not load (onnxruntime 1.32).
+# 23: the first opset with Attention and RMSNormalization, both native in ONNX Runtime's CPU provider; from 25 on
+# Attention is run as a function of 71 nodes, and Q/DQ of 28 does not load (onnxruntime 1.32).
 DEFAULT_OPSET = 23
 NEWEST_OPSET = 28  # the newest that onnx 1.23 and onnxruntime 1.32 both know
 

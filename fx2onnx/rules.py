@@ -14,6 +14,7 @@ An `@onnxscript.script()` function is a rule as it stands: `lowers(my.op.default
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -127,8 +128,11 @@ class RuleBook:
     book in which `mine` come first.
     """
 
-    def __init__(self, rules: Iterable[Rule], gaps: Iterable[Gap] = ()) -> None:
+    def __init__(
+        self, rules: Iterable[Rule], gaps: Iterable[Gap] = (), later: Mapping[str, str] | None = None
+    ) -> None:
         self._rules: dict[Target, list[Rule]] = {}
+        self._later = dict(later or {})
         for rule in rules:
             for target in rule.targets:
                 self._rules.setdefault(target, []).append(rule)
@@ -144,16 +148,25 @@ class RuleBook:
         for rule in self._rules.get(target, ()):
             if rule.since <= opset and rule.target in ("onnx", dialect):
                 return rule
-        return None
+        other = self._namespace_book(target)
+        return other.find(target, opset=opset, dialect=dialect) if other is not None else None
 
     def gap(self, target: Target) -> Gap | None:
         """Why there is no rule, where that is known."""
-        return self._gaps.get(target)
+        found = self._gaps.get(target)
+        if found is None and (other := self._namespace_book(target)) is not None:
+            found = other.gap(target)
+        return found
+
+    def _namespace_book(self, target: Target) -> RuleBook | None:
+        """The rules of a namespace whose operators exist only once their library is imported."""
+        module = self._later.get(getattr(target, "namespace", ""))
+        return _book_of(module) if module is not None else None
 
     def with_rules(self, rules: Iterable[Rule]) -> RuleBook:
         """A book in which these rules win over the ones here."""
         book = RuleBook(())
-        book._rules, book._gaps = self._rules, self._gaps
+        book._rules, book._gaps, book._later = self._rules, self._gaps, self._later
         book._first = dict(self._first)
         for rule in rules:
             book._first.update(dict.fromkeys(rule.targets, rule))
@@ -168,8 +181,17 @@ class RuleBook:
         return self._gaps
 
 
-def collect(*modules: ModuleType) -> RuleBook:
+@functools.cache
+def _book_of(module: str) -> RuleBook:
+    return collect(importlib.import_module(module))
+
+
+def collect(*modules: ModuleType, later: Mapping[str, str] | None = None) -> RuleBook:
     """The rules and gaps that these modules declare at their top level (alone or in tuples).
+
+    Args:
+        modules: imported now.
+        later: namespace → module that is imported when an operator of that namespace is looked up.
 
     Raises:
         ValueError: two rules are for the same operator, opset and target; both are named.
@@ -184,7 +206,7 @@ def collect(*modules: ModuleType) -> RuleBook:
                 elif isinstance(item, Gap):
                     gaps.append(item)
     _refuse_doubles(rules)
-    return RuleBook(rules, gaps)
+    return RuleBook(rules, gaps, later)
 
 
 def _refuse_doubles(rules: Iterable[Rule]) -> None:

@@ -6,8 +6,9 @@ that the text gives and that PyTorch does not is an error. Types of calls may be
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.utils._pytree as pytree
@@ -47,8 +48,12 @@ class _Builder:
         self.regions: dict[str, fx.GraphModule] = {}
         self.sizes = self._sizes()
 
-    def fail(self, line: int, why: str) -> Any:
-        """Raise the error of a line."""
+    def fail(self, line: int, why: str) -> NoReturn:
+        """Raise the error of a line.
+
+        Raises:
+            GraphTextError: always.
+        """
         fail(line, why, self.text)
 
     def _sizes(self) -> Sizes:
@@ -61,7 +66,8 @@ class _Builder:
             self.fail(
                 self.top.line, "no sizes were found for which all sizes of inputs are whole and 'needs' holds"
             )
-        written = [a.type for b in self.blocks for a in (*b.body, *b.parameters)]
+        written = [line.type for b in self.blocks for line in b.body]
+        written += [parameter.type for b in self.blocks for parameter in b.parameters]
         every = set().union(examples or (), *(names_in(s) for t in written for s in sizes_in(t)))
         return Sizes(examples or {}, every)
 
@@ -94,7 +100,7 @@ class _Builder:
         try:
             return self.sizes.value(type_)
         except (ValueError, RuntimeError) as error:
-            return self.fail(line, f"no value is {show_type(type_)}: {str(error).splitlines()[0]}")
+            self.fail(line, f"no value is {show_type(type_)}: {str(error).splitlines()[0]}")
 
     def check_free(self, line: Assign) -> None:
         """Refuse a call that fixes a size which the text has as a name."""
@@ -130,7 +136,7 @@ class _Body:
     def placeholder(self, parameter: Parameter) -> fx.Node:
         """A placeholder with a fake value of the written type."""
         if parameter.name is None:
-            return self.builder.fail(parameter.line, "a region has no Python values among its parameters")
+            self.builder.fail(parameter.line, "a region has no Python values among its parameters")
         node = self.graph.placeholder(parameter.name)
         self._named(node, parameter.name, parameter.line)
         node.target = parameter.name
@@ -142,6 +148,9 @@ class _Body:
         if name in self.values:
             self.builder.fail(line, f"a second value is called {name!r}")
         if node.name != name:
+            for holder in self.graph.find_nodes(op="get_attr"):  # its name is not the text's
+                if holder.name == name:
+                    holder.name = node.name
             node.name = name
         self.values[name] = node
 
@@ -149,12 +158,12 @@ class _Body:
         """A literal of the text with nodes for names."""
         if isinstance(value, Ref):
             if (node := self.values.get(value.name)) is None:
-                return self.builder.fail(line, f"no value is called {value.name!r} up to here")
+                self.builder.fail(line, f"no value is called {value.name!r} up to here")
             return node
         if isinstance(value, RegionRef):
             return self._held_region(value.name, line)
         if isinstance(value, Opaque):
-            return self.builder.fail(line, f"the object {value} cannot be read from text")
+            self.builder.fail(line, f"the object {value} cannot be read from text")
         if isinstance(value, list | tuple):
             return type(value)(self.literal(v, line) for v in value)
         if isinstance(value, dict):
@@ -166,17 +175,15 @@ class _Body:
     def _region(self, name: str, line: int) -> fx.GraphModule:
         found: fx.GraphModule | None = self.builder.regions.get(name)
         if found is None:
-            return self.builder.fail(line, f"no region is called {name!r} up to here")  # type: ignore[no-any-return]
+            self.builder.fail(line, f"no region is called {name!r} up to here")
         self.attributes[name] = found
         return found
 
     def _held_region(self, name: str, line: int) -> fx.Node:
         """The node that holds a region, for an operator that takes it."""
         self._region(name, line)
-        for node in self.graph.find_nodes(op="get_attr"):
-            if node.target == name:
-                return node
-        return self.graph.get_attr(name)
+        holders: list[fx.Node] = self.graph.find_nodes(op="get_attr", sort=False)
+        return next((n for n in holders if n.target == name), None) or self.graph.get_attr(name)
 
     # -- lines -------------------------------------------------------------------------------------
 
@@ -220,10 +227,10 @@ class _Body:
         except NotInferableError as error:
             if line.typed:
                 return self.builder.value(line.type, line.line)
-            return self.builder.fail(line.line, f"the type of {line.callee} must be written: {error}")
+            self.builder.fail(line.line, f"the type of {line.callee} must be written: {error}")
         except Exception as error:  # noqa: BLE001  operators raise what they like for arguments that do not fit
             first = (str(error).splitlines() or ["no message"])[0]
-            return self.builder.fail(
+            self.builder.fail(
                 line.line, f"{line.callee} takes no such arguments: {type(error).__name__}: {first}"
             )
 
@@ -235,15 +242,15 @@ class _Body:
             self.builder.fail(
                 line.line, f"{line.callee} is {show_type(type_of(source))} and has no item {position}"
             )
-        node = self.graph.create_node(
-            "call_function", find_target("getitem"), (source, position), name=line.name
-        )
+        node = self.graph.create_node("call_function", operator.getitem, (source, position), name=line.name)
         return node, values[position]
 
     def _attribute(self, line: Assign) -> tuple[fx.Node, Any]:
         value = self.builder.value(line.type, line.line)
         if not isinstance(line.type, TensorType):
             self.builder.fail(line.line, "an attribute needs the type of a tensor")
+        if not line.callee.isidentifier():
+            self.builder.fail(line.line, f"an attribute of this graph cannot be called {line.callee!r}")
         self.attributes[line.callee] = self.tensor(line.callee, line.type, line.line)
         return self.graph.create_node("get_attr", line.callee, name=line.name), value
 

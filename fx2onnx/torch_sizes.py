@@ -24,11 +24,22 @@ _CALLS: dict[str, Callable[..., Dim]] = {
     "ToFloat": lambda a: a,
     "IntTrueDiv": lambda a, b: dims.dim(sympy.Mul(a, sympy.Pow(b, -1))),
     "FloatTrueDiv": lambda a, b: dims.dim(sympy.Mul(a, sympy.Pow(b, -1))),
-    "CeilToInt": lambda a: dims.dim(sympy.ceiling(a)),
-    "FloorToInt": lambda a: dims.dim(sympy.floor(a)),
-    "IntTrunc": lambda a: dims.dim(sympy.floor(a)),
-    "TruncToInt": lambda a: dims.dim(sympy.floor(a)),
+    "CeilToInt": lambda a: _ceiling(a),
+    "FloorToInt": lambda a: dims.floordiv(a, 1),
+    "IntTrunc": lambda a: _truncated(a),
+    "TruncToInt": lambda a: _truncated(a),
 }
+
+
+def _ceiling(a: Dim) -> Dim:
+    return dims.dim(-dims.floordiv(-a, 1))
+
+
+def _truncated(a: Dim) -> Dim:
+    """`a` rounded towards zero."""
+    if isinstance(a, int) or a.is_nonnegative:
+        return dims.floordiv(a, 1)
+    return dims.dim(sympy.Add(dims.maximum(dims.floordiv(a, 1), 0), dims.minimum(_ceiling(a), 0)))
 
 
 class SymbolNames(dict[sympy.Symbol, Dim]):
@@ -62,8 +73,6 @@ def _convert(expr: sympy.Expr, names: Mapping[sympy.Symbol, Dim]) -> Dim:
     if call := _CALLS.get(expr.func.__name__):
         return call(*arguments)
     return dims.dim(expr.func(*arguments))
-
-
 
 
 def sizes_without_special_cases() -> contextlib.AbstractContextManager[None]:

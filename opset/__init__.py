@@ -86,6 +86,7 @@ RULES = collect(
     embedding_bag,
     sampling,
     prims,
+    later={"torchvision": "fx2onnx.opset.torchvision"},
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from fx2onnx.builder import OpBuilder, Value, dtype_of
+from fx2onnx.builder import OpBuilder, Value, dtype_of, shape_of
 from fx2onnx.rules import Gap, lowers
 
 torchvision = torch.ops.torchvision
@@ -256,7 +256,7 @@ def deform_conv2d(
 
 
 def _kernel(weight: Value) -> list[int]:
-    sizes = weight.of.shape[2:]
+    sizes = shape_of(weight)[2:]
     if not all(isinstance(s, int) for s in sizes):
         raise ValueError("the kernel of a deformable convolution is not static")
     return [int(s) for s in sizes]

@@ -31,7 +31,7 @@ PIPELINE: tuple[Pass, ...] = (
     drop_noops.run,  # before outline: fewer nodes, and module calls that come to one operator show as such
     share_sizes.run,  # before outline: regions get their sizes as arguments
     cse.run,  # before outline too: module calls that repeat a mask or a size computation then share it
-    fold_constants.run,  # before outline: tables that layers share are then state, not results of the first layer's region
+    fold_constants.run,  # before outline: tables that layers share are then state
     outline.run,  # from here on work is done once for each distinct region
     promote_types.run,  # before the passes that make weights, which then are of one dtype
     fuse_batch_norm.run,  # before split_linear and fold_constants, which fold the weights that it writes

@@ -20,7 +20,7 @@ from torch import fx
 
 from fx2onnx.graph import TypedGraph
 from fx2onnx.passes.constness import constant_nodes
-from fx2onnx.rewrite import call, whole_graph
+from fx2onnx.rewrite import call, origin, whole_graph
 
 aten = torch.ops.aten
 
@@ -118,14 +118,20 @@ def _fits(pair: _Pair, constant: set[fx.Node]) -> bool:
 
 
 def _fuse(pair: _Pair) -> None:
-    graph, norm = pair.norm.graph, pair.norm
-    convolution = pair.convolution
+    graph, norm, convolution = pair.norm.graph, pair.norm, pair.convolution
     with graph.inserting_before(norm):
-        scale = _product(norm, _made(norm, aten.rsqrt.default, _sum(norm, pair.variance, pair.eps)), pair.gamma)
-        shift = _sum(norm, _made(norm, aten.neg.default, pair.mean), pair.bias)
-        bias = _sum(norm, _made(norm, aten.mul.Tensor, shift, scale), pair.beta)
+        scale = _vector(pair, aten.rsqrt.default, _vector(pair, aten.add.Scalar, pair.variance, pair.eps))
+        if pair.gamma is not None:
+            scale = _vector(pair, aten.mul.Tensor, scale, pair.gamma)
+        shift = _vector(pair, aten.neg.default, pair.mean)
+        if pair.bias is not None:
+            shift = _vector(pair, aten.add.Tensor, shift, pair.bias)
+        bias = _vector(pair, aten.mul.Tensor, shift, scale)
+        if pair.beta is not None:
+            bias = _vector(pair, aten.add.Tensor, bias, pair.beta)
         args = (convolution.args[0], _scaled_weight(pair, scale), bias, *convolution.args[3:])
-        fused = _made(norm, convolution.target, *args, **convolution.kwargs)
+        fused = _typed(pair, norm.meta["val"], convolution.target, *args)
+        fused.kwargs = convolution.kwargs
     old = norm.args[0] if norm.target is operator.getitem else None
     norm.replace_all_uses_with(fused)
     graph.erase_node(norm)
@@ -136,31 +142,31 @@ def _fuse(pair: _Pair) -> None:
 
 def _scaled_weight(pair: _Pair, scale: fx.Node) -> fx.Node:
     """The weight with each output channel scaled."""
-    weight, norm = pair.weight, pair.norm
-    sizes = [int(s) for s in weight.meta["val"].shape]
+    graph, weight, norm = pair.norm.graph, pair.weight, pair.norm
+    value = weight.meta["val"]
+    sizes = [int(s) for s in value.shape]
     rest = [1] * (len(sizes) - 2)
     if not pair.is_transposed:
-        column = _made(norm, aten.reshape.default, scale, [-1, 1, *rest])
-        return _made(norm, aten.mul.Tensor, weight, column)
+        column = call(graph, aten.reshape.default, scale, [-1, 1, *rest], like=norm)
+        return _typed(pair, value, aten.mul.Tensor, weight, column)
     groups = pair.groups
-    split = _made(norm, aten.reshape.default, weight, [groups, sizes[0] // groups, *sizes[1:]])
-    column = _made(norm, aten.reshape.default, scale, [groups, 1, sizes[1], *rest])
-    scaled = _made(norm, aten.mul.Tensor, split, column)
-    return _made(norm, aten.reshape.default, scaled, sizes)
+    split = call(graph, aten.reshape.default, weight, [groups, sizes[0] // groups, *sizes[1:]], like=norm)
+    column = call(graph, aten.reshape.default, scale, [groups, 1, sizes[1], *rest], like=norm)
+    scaled = _typed(pair, split.meta["val"], aten.mul.Tensor, split, column)
+    return _typed(pair, value, aten.reshape.default, scaled, sizes)
 
 
-def _made(norm: fx.Node, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
-    return call(norm.graph, target, *args, like=norm, **kwargs)
+def _vector(pair: _Pair, target: Any, *args: Any) -> fx.Node:
+    """A call that makes a number for each channel."""
+    return _typed(pair, pair.mean.meta["val"], target, *args)
 
 
-def _sum(norm: fx.Node, a: fx.Node, b: fx.Node | float | None) -> fx.Node:
-    if b is None:
-        return a
-    return _made(norm, aten.add.Tensor if isinstance(b, fx.Node) else aten.add.Scalar, a, b)
-
-
-def _product(norm: fx.Node, a: fx.Node, b: fx.Node | None) -> fx.Node:
-    return a if b is None else _made(norm, aten.mul.Tensor, a, b)
+def _typed(pair: _Pair, value: torch.Tensor, target: Any, *args: Any) -> fx.Node:
+    """A new call whose type is known: running it on fake values would only take time."""
+    node = pair.norm.graph.call_function(target, args)
+    node.meta.update(origin(pair.norm))
+    node.meta["val"] = value
+    return node
 
 
 run = whole_graph("fuse_batch_norm", rewrite)

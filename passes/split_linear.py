@@ -10,12 +10,14 @@ of state alone, is folded later. Layers on two axes stay whole (Gemm), and so do
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import fx
 
 from fx2onnx.graph import TypedGraph
 from fx2onnx.passes.constness import constant_nodes
-from fx2onnx.rewrite import call, whole_graph
+from fx2onnx.rewrite import call, origin, whole_graph
 
 aten = torch.ops.aten
 
@@ -35,11 +37,19 @@ def _split(node: fx.Node) -> None:
     x, weight, *rest = node.args
     with graph.inserting_before(node):
         transposed = call(graph, aten.t.default, weight, like=node)
-        made = call(graph, aten.matmul.default, x, transposed, like=node)
+        made = _typed_like(node, aten.matmul.default, x, transposed)
         if rest and rest[0] is not None:
-            made = call(graph, aten.add.Tensor, made, rest[0], like=node)
+            made = _typed_like(node, aten.add.Tensor, made, rest[0])
     node.replace_all_uses_with(made)
     graph.erase_node(node)
+
+
+def _typed_like(node: fx.Node, target: Any, *args: Any) -> fx.Node:
+    """A call that makes the type of `node`: running it on fake values would only take time."""
+    made = node.graph.call_function(target, args)
+    made.meta.update(origin(node))
+    made.meta["val"] = node.meta["val"]
+    return made
 
 
 run = whole_graph("split_linear", rewrite)

@@ -146,6 +146,8 @@ def _types_after(node: fx.Node, olds: Sequence[fx.Node]) -> list[torch.Tensor]:
 
 # Pointwise, but the result is bool.
 _TO_BOOL = frozenset({aten.logical_not_, aten.logical_and_, aten.logical_or_, aten.logical_xor_})
+# Pointwise, but not tagged so.
+_POINTWISE = frozenset({aten.hardswish_, aten.relu6_, aten.dropout_})
 
 
 def _keeps_type(node: fx.Node) -> bool:
@@ -154,16 +156,19 @@ def _keeps_type(node: fx.Node) -> bool:
     So it does when it is pointwise on floats of one dtype: then nothing needs to be computed on fakes.
     """
     value, target = node.meta.get("val"), node.target
-    if torch.Tag.pointwise not in target.tags or target.overloadpacket in _TO_BOOL:  # type: ignore[union-attr]
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not _is_pointwise(target):
         return False
     tensors = [n.meta["val"] for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
-    in_place = len(_written_names(target)) == 1 and _written_names(target)[0][0] == 0  # type: ignore[arg-type]
-    return (
-        in_place
-        and isinstance(value, torch.Tensor)
-        and value.is_floating_point()
-        and all(t.dtype == value.dtype for t in tensors)
-    )
+    return all(t.dtype == value.dtype for t in tensors)
+
+
+@functools.cache
+def _is_pointwise(target: torch._ops.OpOverload) -> bool:  # noqa: SLF001
+    """Does an operator work in place, element by element, in the dtype of its operands?"""
+    packet = target.overloadpacket
+    positions = [position for position, _ in _written_names(target)]
+    tagged = torch.Tag.pointwise in target.tags and packet not in _TO_BOOL
+    return positions == [0] and (tagged or packet in _POINTWISE)
 
 
 def _functional(node: fx.Node, args: Any, kwargs: Any) -> tuple[Any, list[Any], dict[str, Any]]:

@@ -238,7 +238,7 @@ def test_odd_names_are_quoted(name):
         ("4 - 1", "3"),
         ("--n", "n"),
         ("floor(2.5*n)", "floor(2.5*n)"),
-        ("(0.5*n + m)//1", "floor(m + 0.5*n)"),
+        ("(0.5*n + m)//1", "m + floor(0.5*n)"),
         ("`a b` + 1", "`a b` + 1"),
     ],
 )

@@ -167,8 +167,14 @@ region otherwise(a: f32[n, 4]) -> (f32[n, 4],):
 
 graph(x: f32[n, 4], p: bool[]) -> f32[n, 4]:
   c: (f32[n, 4],) = higher_order.cond(p, region then, region otherwise, (x,))
-  d: f32[n, 4] = c[0]
-  return d
+  then: f32[n, 4] = c[0]
+  return then
+""",
+    "a tensor held by a graph": """
+graph(x: f32[n, 4]) -> f32[n, 4]:
+  c: f32[4] = attribute["offset"]
+  y: f32[n, 4] = aten.add.Tensor(x, c)
+  return y
 """,
     "no results": "graph() -> ():\n  return",
     "a single result that is an input": "graph(x: f32[]) -> f32[]:\n  return x",

@@ -1,8 +1,8 @@
 """Containers that torch's pytrees don't see into by themselves: dataclasses, and key-value caches of transformers.
 
-Dataclasses are registered when they are met among the arguments or as a result. A cache (`transformers.Cache`) is a list of layers, a layer (`CacheLayerMixin`) holds `keys` and `values`. Both are
-registered as pytree nodes of their tensors, called `past_key_values.0.key`, `past_key_values.0.value` …; everything else
-they hold is carried along as it is.
+Dataclasses are registered when they are met among the arguments or as a result. A cache (`transformers.Cache`) is a
+list of layers, a layer (`CacheLayerMixin`) holds `keys` and `values`. Both are registered as pytree nodes of their
+tensors, called `past_key_values.0.key`, `past_key_values.0.value` …; everything else they hold is carried along.
 """
 
 from __future__ import annotations

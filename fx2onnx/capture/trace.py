@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,24 @@ class FunctionModule(torch.nn.Module):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
-        self.forward = function
+        self.forward = function if _has_signature(function) else _with_signature(function)
+
+
+def _has_signature(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A builtin (`torch.relu`) as a function that the tracer can ask for its parameters."""
+
+    def forward(*input: Any) -> Any:
+        return function(*input)
+
+    return forward
 
 
 def trace(

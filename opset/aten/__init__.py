@@ -1,0 +1,1 @@
+"""Lowering rules for ATen operators, one file per family."""

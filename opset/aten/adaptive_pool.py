@@ -10,6 +10,7 @@ Source: `start_index` and `end_index` of ATen/native/AdaptivePooling.h.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -180,7 +181,8 @@ def _max_static(
     made, positions = max_windows(op, _gather_bins(op, x, bins), _side_by_side(kernel))
     if not bins:
         return made, positions
-    plane = np.arange(int(np.prod(old))).reshape(old)  # type: ignore[call-overload]
+    sizes = [int(s) for s in old]  # type: ignore[arg-type]
+    plane = np.arange(math.prod(sizes)).reshape(sizes)
     for i, axis in bins.items():
         plane = plane.take(axis.positions.reshape(-1), axis=i)
     return made, op.Gather(op.ints(plane.reshape(-1).tolist()), positions)
@@ -201,7 +203,7 @@ def _axis_by_axis(
     x: ir.Value = self
     first = rank_of(self) - len(output_size)
     for axis, out in enumerate(output_size, start=first):
-        if self.of.shape[axis] != result.shape[axis]:
+        if shape_of(self)[axis] != result.shape[axis]:
             x = reduce(op, x, axis, op.size(self, axis), out)
     return x
 

@@ -134,7 +134,7 @@ def _refuse_dropout(p: float) -> None:
 
 def _is_native(op: OpBuilder, query: Value, key: Value, value: Value) -> bool:
     """Is there a kernel of Attention for these? Batches must be equal, nothing may be empty."""
-    q, k, v = query.of.shape, key.of.shape, value.of.shape
+    q, k, v = shape_of(query), shape_of(key), shape_of(value)
     return (
         op.opset in NATIVE_OPSETS
         and dtype_of(query) in NATIVE_DTYPES
@@ -169,8 +169,8 @@ def _native(
 def _spread_mask(op: OpBuilder, mask: ir.Value, query: Value, key: Value) -> ir.Value:
     """The mask with L and S of its own: ONNX Runtime 1.32 broadcasts its batch and heads only."""
     rows, columns = shape_of(mask)[-2:]
-    spread_rows = rows == 1 and query.of.shape[-2] != 1
-    spread_columns = columns == 1 and key.of.shape[-2] != 1
+    spread_rows = rows == 1 and shape_of(query)[-2] != 1
+    spread_columns = columns == 1 and shape_of(key)[-2] != 1
     if not spread_rows and not spread_columns:
         return mask
     sizes = [op.size(query, -2) if spread_rows else 1, op.size(key, -2) if spread_columns else 1]
@@ -198,7 +198,7 @@ def _by_formula(
     """MatMul, mask, Softmax, MatMul; queries that share keys get an axis of their own."""
     wide = _wide(query)
     q, k, v = (op.cast(x, wide) for x in (query, key, value))
-    grouped = enable_gqa and query.of.shape[-3] != key.of.shape[-3]
+    grouped = enable_gqa and shape_of(query)[-3] != shape_of(key)[-3]
     open_mask: ir.Value | None = mask
     if grouped:
         q, k, v, open_mask = _grouped(op, query, key, (q, k, v), mask)
@@ -269,11 +269,11 @@ def _grouped(
 ) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value | None]:
     """(*, H, L, E) -> (*, H', H/H', L, E) and (*, H', S, E) -> (*, H', 1, S, E): each key serves a group."""
     q, k, v = operands
-    heads, shared = query.of.shape[-3], key.of.shape[-3]
+    heads, shared = shape_of(query)[-3], shape_of(key)[-3]
     if not isinstance(heads, int) or not isinstance(shared, int):
-        raise ValueError(f"grouped queries with {heads} and {shared} heads, which are not static")
+        raise TypeError(f"grouped queries with {heads} and {shared} heads, which are not static")
     groups = [shared, heads // shared]
-    sizes, shape = op.sizes(query), query.of.shape
+    sizes, shape = op.sizes(query), shape_of(query)
     q = op.reshape(q, [*sizes[:-3], *groups, *sizes[-2:]], [*shape[:-3], *groups, *shape[-2:]])
     axis = op.ints([-3])
     return q, op.Unsqueeze(k, axis), op.Unsqueeze(v, axis), _grouped_mask(op, mask, groups)
@@ -283,7 +283,7 @@ def _grouped_mask(op: OpBuilder, mask: Value | None, groups: list[int]) -> ir.Va
     """(*, H or 1, L, S) -> (*, H' or 1, H/H' or 1, L, S)."""
     if mask is None or rank_of(mask) <= 2:
         return mask
-    if mask.of.shape[-3] == 1:
+    if shape_of(mask)[-3] == 1:
         return op.Unsqueeze(mask, op.ints([-3]))
-    sizes, shape = op.sizes(mask), mask.of.shape
+    sizes, shape = op.sizes(mask), shape_of(mask)
     return op.reshape(mask, [*sizes[:-3], *groups, *sizes[-2:]], [*shape[:-3], *groups, *shape[-2:]])

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 import torch
 
-from fx2onnx.builder import OpBuilder, Value, dtype_of
+from fx2onnx.builder import OpBuilder, Value, dtype_of, shape_of
 from fx2onnx.opset.aten.operands import HALVES, f32
 from fx2onnx.rules import lowers
 
@@ -38,14 +38,14 @@ class Bags(NamedTuple):
 
     Attributes:
         each: (n, 1) int64, the bag of each index; B for those that go nowhere.
-        number: n.
-        count: B.
+        number: n, the number of indices.
+        total: B, the number of bags.
         spill: may there be indices that go nowhere?
     """
 
     each: ir.Value
     number: Size
-    count: Size
+    total: Size
     spill: bool
 
 
@@ -86,7 +86,7 @@ def embedding_bag(
     """(V, D), (n,), (B,) -> (B, D); what is for the backward pass is not made. A negative padding counts from V."""
     ignored = padding_idx
     if padding_idx is not None and padding_idx < 0:
-        rows = weight.of.shape[0]
+        rows = shape_of(weight)[0]
         if not isinstance(rows, int):
             raise ValueError("a negative padding_idx needs a static number of embeddings")
         ignored = padding_idx + rows
@@ -154,7 +154,7 @@ def _reduced(
     ScatterElements goes through its updates one by one, in the order in which PyTorch adds.
     """
     into = op.Expand(bags.each, op.vector([bags.number, width]))
-    room = _filled(op, [_plus(op, bags.count, int(bags.spill)), width], begin, dtype_of(rows))
+    room = _filled(op, [_plus(op, bags.total, int(bags.spill)), width], begin, dtype_of(rows))
     made = op.ScatterElements(room, into, rows, axis=0, reduction=reduction)
     return op.Slice(made, op.ints([0]), op.ints([-1]), op.ints([0])) if bags.spill else made
 

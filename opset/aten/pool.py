@@ -144,7 +144,7 @@ def plane_size(op: OpBuilder, x: ir.Value) -> ir.Value:
     """The number of positions in the axes behind batch and channels, of rank 0."""
     sizes = shape_of(x)[2:]
     if all(isinstance(s, int) for s in sizes):
-        return op.constant(math.prod(sizes))  # type: ignore[arg-type]
+        return op.constant(math.prod(sizes))
     return op.ReduceProd(op.Shape(x, start=2), keepdims=0)
 
 

@@ -213,7 +213,7 @@ def _width(layers: tuple[tuple[Weights, ...], ...]) -> int:
     """The features of the output: D*H or D*P."""
     width = shape_of(layers[-1][0].state)[1]
     if not isinstance(width, int):
-        raise ValueError("the number of features is not static")
+        raise TypeError("the number of features is not static")
     return width * len(layers[-1])
 
 
@@ -337,7 +337,7 @@ def _layer(
 def _hidden(weights: Weights) -> int:
     hidden = shape_of(weights.state)[1] if weights.projection is None else shape_of(weights.projection)[1]
     if not isinstance(hidden, int):
-        raise ValueError("the number of hidden features is not static")
+        raise TypeError("the number of hidden features is not static")
     return hidden
 
 
@@ -373,14 +373,15 @@ def _layers(
     if len(sets) != num_layers * directions or any(len(s) != count for s in sets):
         raise ValueError(f"{len(params)} parameters for {num_layers} layers of {directions} directions")
     weights = [
-        Weights(*s[:2], *(s[2:4] if has_biases else (None, None)), s[-1] if projected else None) for s in sets
+        Weights(s[0], s[1], *(s[2:4] if has_biases else (None, None)), s[-1] if projected else None)
+        for s in sets
     ]
     return tuple(tuple(weights[i : i + directions]) for i in range(0, len(weights), directions))
 
 
 def _is_projected(hx: Sequence[Value]) -> bool:
     """Has the output another width than the cell's state?"""
-    return hx[0].of.shape[-1] != hx[1].of.shape[-1]
+    return bool(shape_of(hx[0])[-1] != shape_of(hx[1])[-1])
 
 
 def _refuse_dropout(dropout: float, num_layers: int, train: bool) -> None:

@@ -61,7 +61,7 @@ def _resizing(
 ) -> Resizing:
     """What PyTorch's arguments say; a scale that is not positive counts as none."""
     axes = rank_of(x) - 2
-    old, new = x.of.shape[2:], op.result.shape[2:]
+    old, new = shape_of(x)[2:], op.result.shape[2:]
     given = [s for s in scales or () if s is not None and s > 0]
     if not given:
         return Resizing(old, new, tuple(sizes or ()), None)
@@ -179,7 +179,7 @@ def _torch_places(to: Resizing, axis: int, way: Nearest, dtype: torch.dtype = to
 
     It is asked: its kernels round the places of one and of two axes differently.
     """
-    old, new, axes = to.old[axis], to.new[axis], len(to.old)
+    old, new, axes = int(to.old[axis] or 0), to.new[axis], len(to.old)
     scales = [None] * axes if to.scales is None else [to.scales[axis], *[1.0] * (axes - 1)]
     ones = [1] * (axes - 1)
     ramp = torch.arange(old, dtype=dtype).view(1, 1, -1, *ones)
@@ -204,10 +204,7 @@ def _places(op: OpBuilder, x: Value, to: Resizing, axis: int, way: Nearest) -> i
         return op.constant(_torch_places(to, axis, way, wide))
     size = op.number(op.size(x, axis + 2), torch.int64)
     out = op.number(_new_size(op, x, to, axis), torch.int64)
-    if scale is None:
-        ratio = op.Div(op.cast(size, wide), op.cast(out, wide))
-    else:
-        ratio = op.constant(1 / scale, wide)
+    ratio = op.constant(1 / scale, wide) if scale else op.Div(op.cast(size, wide), op.cast(out, wide))
     steps = op.Range(op.constant(0, wide), op.cast(out, wide), op.constant(1, wide))
     if way.shift:
         steps = op.Add(steps, op.constant(way.shift, wide))

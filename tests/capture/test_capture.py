@@ -81,6 +81,12 @@ def test_given_names_win():
     assert output_types(graph) == {"twice": "f32[2]"}
 
 
+def test_a_builtin_function_comes_in():
+    graph = capture(torch.relu, (torch.randn(2, 3),), dynamic_shapes=[{0: "n"}])
+    assert input_types(graph) == {"input.0": "f32[n, 3]"}
+    assert output_types(graph) == {"output": "f32[n, 3]"}
+
+
 def test_an_output_may_not_take_an_inputs_name():
     class Echo(nn.Module):
         def forward(self, y):
