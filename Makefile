@@ -32,10 +32,10 @@ bench: $(STAMP)
 environment: $(STAMP)
 
 $(STAMP): requirements-test.txt pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) # pip comes last: a venv that was cut short is made again
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 clean:
-	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -157,15 +157,15 @@ def ops(options: argparse.Namespace) -> int:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table("operator", "rule", "from opset", box=None)
+    table = Table("operator", "from opset", "rule", box=None)
     ruled = {_operator(target): rules for target, rules in RULES.targets().items()}
     gaps = {_operator(target): gap for target, gap in RULES.gaps().items()}
     for name in sorted(n for n in {*ruled, *gaps} if options.filter in n):
         if name in ruled:
             first = ruled[name][0].name.removeprefix("fx2onnx.opset.")
-            table.add_row(name, first, ", ".join(_since(rule) for rule in reversed(ruled[name])))
+            table.add_row(name, ", ".join(_since(rule) for rule in reversed(ruled[name])), escape(first))
         else:
-            table.add_row(name, escape(f"none ({gaps[name].kind}): {gaps[name].reason}"), "")
+            table.add_row(name, "", escape(f"none ({gaps[name].kind}): {gaps[name].reason}"))
     console = Console(width=None if sys.stdout.isatty() else 1000)  # one line for each outside of a terminal
     with console.capture() as text:  # printed by us: rich ends the program where the reader is gone
         console.print(table)

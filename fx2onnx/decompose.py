@@ -35,8 +35,6 @@ def decompose(call: Call) -> fx.GraphModule | None:
     for function in _decompositions(call.target):
         try:
             graph = _traced(functools.partial(_run, function, call), call)
-            if any(_writes(node) for node in graph.graph.nodes):
-                graph = _traced(torch.func.functionalize(functools.partial(_run, function, call)), call)
         except Exception as error:  # noqa: BLE001  torch's decompositions raise anything; the next one may do
             failure = failure or error
         else:
@@ -56,11 +54,6 @@ def _traced(function: Callable[..., Any], call: Call) -> fx.GraphModule:
             return make_fx(function, tracing_mode="fake")(*fakes)
         with mode, _no_size_is_fixed(mode):
             return make_fx(function)(*fakes)
-
-
-def _writes(node: fx.Node) -> bool:
-    """Does a call write to one of its arguments?"""
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable  # noqa: SLF001
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ model and reported together.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,13 @@ class Lowered:
 
 
 def lower_graph(
-    graph: TypedGraph, book: RuleBook, *, opset: int, dialect: str = "onnx", functions: str = "modules"
+    graph: TypedGraph,
+    book: RuleBook,
+    *,
+    opset: int,
+    dialect: str = "onnx",
+    functions: str = "modules",
+    prepare: Callable[[fx.GraphModule], fx.GraphModule] = lambda pieces: pieces,
 ) -> Lowered:
     """Lower a whole model.
 
@@ -55,12 +61,13 @@ def lower_graph(
         dialect: "onnx" or "onnxruntime".
         functions: "modules" (functions for module regions and for operators), "ops" (operators only) or
             "none" (everything inline).
+        prepare: brings the graph of a decomposed call to the form that rules expect.
 
     Raises:
         NoLoweringError: operators without rule and decomposition, all of them.
         RuleError: a rule raised.
     """
-    lowering = Lowering(book, opset, dialect, functions)
+    lowering = Lowering(book, opset, dialect, functions, prepare)
     lowered = lowering.top(graph)
     if lowering.missing:
         raise NoLoweringError(lowering.missing_ops())
@@ -70,8 +77,16 @@ def lower_graph(
 class Lowering:
     """The state of one run: memos of calls and regions, and what was missing."""
 
-    def __init__(self, book: RuleBook, opset: int, dialect: str, functions: str) -> None:
+    def __init__(
+        self,
+        book: RuleBook,
+        opset: int,
+        dialect: str,
+        functions: str,
+        prepare: Callable[[fx.GraphModule], fx.GraphModule],
+    ) -> None:
         self.book, self.opset, self.dialect, self.functions = book, opset, dialect, functions
+        self.prepare = prepare
         self.table = BodyTable()
         self.missing: dict[Any, tuple[str | None, list[str]]] = {}
         self._calls: dict[tuple[Any, ...], Body | None] = {}
@@ -193,7 +208,7 @@ class Lowering:
             return None
         for piece in pieces.graph.nodes:
             piece.meta.update(rewrite.origin(node))
-        body = self._graph_body(pieces, *function_name(call.target))
+        body = self._graph_body(self.prepare(pieces), *function_name(call.target))
         return None if self._is_broken(body) else self.table.share(body)
 
     def _is_broken(self, body: Body) -> bool:

@@ -29,7 +29,7 @@ from fx2onnx.errors import ExportInputError
 from fx2onnx.graph import TypedGraph
 from fx2onnx.lower import lower_graph
 from fx2onnx.opset import RULES
-from fx2onnx.passes import Pipeline, default_pipeline
+from fx2onnx.passes import Pipeline, default_pipeline, prepare_pieces
 from fx2onnx.program import OnnxProgram
 from fx2onnx.rules import OLDEST_OPSET, Rule, RuleBook
 from fx2onnx.version import __version__
@@ -120,7 +120,9 @@ def lower(
     """Lower a typed graph and compose the ONNX model; the arguments are those of `export`."""
     opset = _checked_opset(opset_version)
     book = rules if isinstance(rules, RuleBook) else RULES.with_rules(rules)
-    lowered = lower_graph(graph, book, opset=opset, dialect=target, functions=functions)
+    lowered = lower_graph(
+        graph, book, opset=opset, dialect=target, functions=functions, prepare=prepare_pieces
+    )
     return OnnxProgram(compose(lowered, graph, opset=opset, producer_version=__version__), graph)
 
 

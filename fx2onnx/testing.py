@@ -39,7 +39,7 @@ from fx2onnx.infer import infer
 from fx2onnx.lower import lower_graph
 from fx2onnx.opset import book
 from fx2onnx.opset.cases import Case
-from fx2onnx.passes import default_pipeline
+from fx2onnx.passes import default_pipeline, prepare_pieces
 from fx2onnx.rules import RuleBook
 from fx2onnx.types import DTYPES, names_of
 
@@ -239,7 +239,7 @@ def _results(graph: fx.Graph, call: fx.Node, result: Any) -> list[fx.Node]:
 
 def build(graph: TypedGraph, rules: RuleBook, *, opset: int, functions: str) -> onnx.ModelProto:
     """Lower and compose a graph; the model has passed the ONNX checker in full mode."""
-    lowered = lower_graph(graph, rules, opset=opset, functions=functions)
+    lowered = lower_graph(graph, rules, opset=opset, functions=functions, prepare=prepare_pieces)
     proto = ir.to_proto(compose(lowered, graph, opset=opset, producer_version="testing"))
     onnx.checker.check_model(proto, full_check=True)
     return proto

@@ -43,7 +43,7 @@ def show(graph: TypedGraph, *, modules: bool = False) -> str:
     """The text of a graph, with the graphs that it calls before it.
 
     Args:
-        graph: the graph; it need not be well-formed.
+        graph: the graph; apart from the graphs that it calls, which must be there, it need not be well-formed.
         modules: also show the module calls around nodes.
     """
     regions = region_names(graph)
@@ -74,12 +74,20 @@ def show_node(node: fx.Node) -> str:
     if module is not None:
         for other in node.graph.nodes:
             if other.op in ("call_module", "get_attr"):
-                regions.setdefault(id(attribute(module, str(other.target))), str(other.target))
+                regions.setdefault(id(_held(module, other)), str(other.target))
     if node.op == "output":
         return f"return {literal(node.args[0], _Names(node.graph))}"
     if node.op == "placeholder":
         return f"{node.name}{_typed(node)}"
     return _Writer(node.graph, module, regions).line(node)
+
+
+def _held(module: fx.GraphModule, node: fx.Node) -> Any:
+    """What a `get_attr` or `call_module` node names; an object of its own where it is not there."""
+    try:
+        return attribute(module, str(node.target))
+    except AttributeError:
+        return node
 
 
 def region_names(graph: TypedGraph) -> dict[int, str]:
@@ -263,7 +271,7 @@ class _Writer:
         """The name of the graph that a node holds or calls."""
         if self.module is None:
             return None
-        return self.regions.get(id(attribute(self.module, str(node.target))))
+        return self.regions.get(id(_held(self.module, node)))
 
     def body(self) -> Iterator[str]:
         """The lines of all nodes between the placeholders and the output."""

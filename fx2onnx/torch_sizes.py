@@ -11,6 +11,18 @@ from torch.fx.experimental import _config as size_config
 from fx2onnx import dims
 from fx2onnx.dims import Dim
 
+
+def _ceiling(a: Dim) -> Dim:
+    return dims.dim(-dims.floordiv(-a, 1))
+
+
+def _truncated(a: Dim) -> Dim:
+    """`a` rounded towards zero."""
+    if isinstance(a, int) or a.is_nonnegative:
+        return dims.floordiv(a, 1)
+    return dims.dim(sympy.Add(dims.maximum(dims.floordiv(a, 1), 0), dims.minimum(_ceiling(a), 0)))
+
+
 _CALLS: dict[str, Callable[..., Dim]] = {
     "FloorDiv": dims.floordiv,
     "CleanDiv": dims.floordiv,
@@ -24,22 +36,11 @@ _CALLS: dict[str, Callable[..., Dim]] = {
     "ToFloat": lambda a: a,
     "IntTrueDiv": lambda a, b: dims.dim(sympy.Mul(a, sympy.Pow(b, -1))),
     "FloatTrueDiv": lambda a, b: dims.dim(sympy.Mul(a, sympy.Pow(b, -1))),
-    "CeilToInt": lambda a: _ceiling(a),
+    "CeilToInt": _ceiling,
     "FloorToInt": lambda a: dims.floordiv(a, 1),
-    "IntTrunc": lambda a: _truncated(a),
-    "TruncToInt": lambda a: _truncated(a),
+    "IntTrunc": _truncated,
+    "TruncToInt": _truncated,
 }
-
-
-def _ceiling(a: Dim) -> Dim:
-    return dims.dim(-dims.floordiv(-a, 1))
-
-
-def _truncated(a: Dim) -> Dim:
-    """`a` rounded towards zero."""
-    if isinstance(a, int) or a.is_nonnegative:
-        return dims.floordiv(a, 1)
-    return dims.dim(sympy.Add(dims.maximum(dims.floordiv(a, 1), 0), dims.minimum(_ceiling(a), 0)))
 
 
 class SymbolNames(dict[sympy.Symbol, Dim]):

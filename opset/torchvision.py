@@ -259,7 +259,7 @@ def _kernel(weight: Value) -> list[int]:
     sizes = shape_of(weight)[2:]
     if not all(isinstance(s, int) for s in sizes):
         raise ValueError("the kernel of a deformable convolution is not static")
-    return [int(s) for s in sizes]
+    return [int(s) for s in sizes]  # type: ignore[arg-type]
 
 
 GAPS = (

@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from torch import fx
+
+from fx2onnx.errors import UnsupportedOpError
 from fx2onnx.graph import TypedGraph
 from fx2onnx.passes import (
     cse,
@@ -126,3 +129,30 @@ class Pipeline:
 def default_pipeline() -> Pipeline:
     """The passes that `fx2onnx.export` runs."""
     return Pipeline()
+
+
+# What the graph of a decomposed call goes through before it is lowered.
+PIECES: tuple[Pass, ...] = (
+    functionalize.run,  # decompositions fill new tensors in place
+    drop_noops.run,
+    promote_types.run,  # and count on implicit promotion
+    dead_code.run,
+)
+
+
+def prepare_pieces(module: fx.GraphModule) -> fx.GraphModule:
+    """Bring the graph of a decomposed call to the form that rules expect; its parameters and results stay.
+
+    Raises:
+        UnsupportedOpError: the decomposition writes to its arguments.
+    """
+    graph = TypedGraph(module, inputs=(), outputs=(), state={}, state_names=_placeholder_names(module))
+    for step in PIECES:
+        step.apply(graph)
+    if mutated := [o.mutated for o in graph.outputs if o.mutated]:
+        raise UnsupportedOpError(f"a decomposition writes to its argument {', '.join(mutated)}")
+    return graph.module
+
+
+def _placeholder_names(module: fx.GraphModule) -> dict[str, str]:
+    return {node.name: node.name for node in module.graph.find_nodes(op="placeholder")}

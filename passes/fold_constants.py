@@ -115,14 +115,22 @@ def _made_of(graph: fx.Graph, ends: Iterable[fx.Node]) -> list[fx.Node]:
     return [node for node in graph.nodes if node in found]
 
 
-def _new_placeholder(graph: fx.Graph, node: fx.Node) -> fx.Node:
-    """A placeholder after the others for the value of `node`."""
+def _new_placeholder(graph: fx.Graph, node: fx.Node, plan: _Plan) -> fx.Node:
+    """A placeholder after the others for the value of `node`, called after what it is made of: `weight_t`."""
+    sources = [n.name for n in graph.find_nodes(op="placeholder") if n in plan.sources[node]]
+    name = f"{sources[0]}_{_operator_name(node)}" if sources else node.name
     others = graph.find_nodes(op="placeholder")
     with graph.inserting_after(others[-1]) if others else graph.inserting_before(next(iter(graph.nodes))):
-        made = graph.placeholder(node.name)
+        made = graph.placeholder(name)
     made.target = made.name
     made.meta["val"] = node.meta["val"]
     return made
+
+
+def _operator_name(node: fx.Node) -> str:
+    """`t` for `aten.t.default`; the node's name for the item of a list."""
+    schema = getattr(node.target, "_schema", None)
+    return node.name if schema is None else str(schema.name).split("::")[1].lstrip("_")
 
 
 def _replace(node: fx.Node, value: fx.Node, staying: set[fx.Node]) -> None:
@@ -149,15 +157,13 @@ def _hoist(module: fx.GraphModule, sites: Sequence[fx.Node], constant: set[fx.No
         constant.update(mapped[node] for node in computed)
         site.args = (*site.args, *(mapped[node] for node in moved))
     for node in moved:
-        parameter = _new_placeholder(graph, node)
+        parameter = _new_placeholder(graph, node, plan)
         constant.add(parameter)
         _replace(node, parameter, plan.staying)
     dead_code.drop_unread(graph)
 
 
-def _copied(
-    computed: Sequence[fx.Node], mapped: dict[fx.Node, Any], site: fx.Node
-) -> dict[fx.Node, Any]:
+def _copied(computed: Sequence[fx.Node], mapped: dict[fx.Node, Any], site: fx.Node) -> dict[fx.Node, Any]:
     """Copy nodes of a region to before a call of it; returns `mapped` with the copies."""
     for node in computed:
         with site.graph.inserting_before(site):
@@ -188,7 +194,7 @@ def _fold(graph: TypedGraph, constant: set[fx.Node]) -> None:
         if first[key] not in values:
             continue
         if key not in made:
-            made[key] = _new_placeholder(nodes, node)
+            made[key] = _new_placeholder(nodes, node, plan)
             graph.state[made[key].name] = values[node]
             graph.state_names[made[key].name] = names(node)
         _replace(node, made[key], plan.staying)
@@ -246,7 +252,7 @@ def _names(graph: TypedGraph, plan: _Plan) -> Any:
 
     def name(node: fx.Node) -> str:
         sources = sorted(str(n.target) for n in plan.sources[node])
-        own = node.target._schema.name.split("::")[1] if hasattr(node.target, "_schema") else node.name  # noqa: SLF001
+        own = _operator_name(node)
         stem = f"{graph.state_names[sources[0]]}.{own}" if sources else own
         chosen = next(n for n in _numbered(stem) if n not in taken)
         taken.add(chosen)

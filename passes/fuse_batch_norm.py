@@ -104,7 +104,11 @@ def _pairs(graph: fx.Graph) -> Iterator[_Pair]:
 
 
 def _is_convolution(node: Any) -> bool:
-    return isinstance(node, fx.Node) and node.target in {*_CONVOLUTIONS, *_TRANSPOSED, aten.convolution.default}
+    return isinstance(node, fx.Node) and node.target in {
+        *_CONVOLUTIONS,
+        *_TRANSPOSED,
+        aten.convolution.default,
+    }
 
 
 def _fits(pair: _Pair, constant: set[fx.Node]) -> bool:

@@ -143,7 +143,8 @@ def element_numbers(graph: fx.Graph, node: fx.Node) -> fx.Node:
     """The numbers 0 … n-1 of a tensor's n elements, row after row, in its shape."""
     sizes = sizes_of(graph, node, node)
     count = functools.reduce(lambda a, b: _combined(graph, operator.mul, a, b, node), sizes, 1)
-    return call(graph, aten.reshape.default, _range(graph, count, node), sizes, like=node)
+    numbers = _range(graph, count, node)
+    return numbers if len(sizes) == 1 else call(graph, aten.reshape.default, numbers, sizes, like=node)
 
 
 def strided_positions(graph: fx.Graph, view: fx.Node, base: fx.Node) -> fx.Node:

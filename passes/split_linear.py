@@ -27,8 +27,9 @@ def rewrite(graph: TypedGraph) -> None:
     constant = constant_nodes(graph)
     for module in graph.graphs():
         for node in module.graph.find_nodes(op="call_function", target=aten.linear.default):
-            x, weight = node.args[:2]
-            if x.meta["val"].dim() > 2 and weight in constant:
+            x, weight, *bias = node.args
+            is_plain = not bias or bias[0] is None or bias[0].meta["val"].dim() <= 1
+            if x.meta["val"].dim() > 2 and weight in constant and is_plain:
                 _split(node)
 
 

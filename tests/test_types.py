@@ -148,7 +148,7 @@ F = torch_functions
         (F.Min(s0, 8) * 2, "2*Min(8, n)"),
         (F.FloorToInt(F.ToFloat(s0) * 2.5), "floor(2.5*n)"),
         (F.TruncToInt(F.IntTrueDiv(s0 * 3, 2)), "(3*n)//2"),
-        (F.TruncToInt(F.IntTrueDiv(s0 - 5, 2)), "Max(0, (n + 1)//2 - 3) + Min(0, -((-n + 1)//2) - 2)"),
+        (F.TruncToInt(F.IntTrueDiv(s0 - 5, 2)), "Max((n + 1)//2 - 3, 0) + Min(-((-n + 1)//2) - 2, 0)"),
         (F.PowByNatural(s0, sympy.Integer(2)), "n*n"),
         (sympy.Integer(4), "4"),
     ],

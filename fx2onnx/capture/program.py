@@ -118,9 +118,7 @@ def _name_sizes(
         found = _symbolic(by_leaf[request.leaf.index], request.axis)
         if isinstance(found, int):
             if request.strict:
-                raise PinnedDimError(
-                    request.text, str(found), where=_where_fixed(shape_env, request)
-                )
+                raise PinnedDimError(request.text, str(found), where=_where_fixed(shape_env, request))
             continue
         if found.is_Symbol and found not in names:
             if request.size is not None:

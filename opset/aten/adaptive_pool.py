@@ -75,7 +75,7 @@ def _average_rule(axes: int, *targets: Target) -> Rule:
             return _average_of_all(op, self, axes)
         if not _are_static(old, new) or dtype_of(self) == torch.float64:
             return _axis_by_axis(op, self, output_size, _average_of_bins)
-        return with_batch(op, self, axes + 2, lambda x: _average_static(op, x, old, new))  # type: ignore[no-any-return]
+        return with_batch(op, self, axes + 2, lambda x: _average_static(op, x, old, new))
 
     return adaptive_avg_pool
 

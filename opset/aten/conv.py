@@ -130,10 +130,10 @@ def convolution(
 ) -> ir.Value:
     """Either of the two, as the core operator spells them."""
     if transposed:
-        return conv_transpose.function(  # type: ignore[no-any-return]
+        return conv_transpose.function(
             op, input, weight, bias, stride, padding, output_padding, groups, dilation
         )
-    return conv.function(op, input, weight, bias, stride, padding, dilation, groups)  # type: ignore[no-any-return]
+    return conv.function(op, input, weight, bias, stride, padding, dilation, groups)
 
 
 @lowers(aten.conv_tbc.default)

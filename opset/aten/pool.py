@@ -91,7 +91,7 @@ def _max_pool_rules(axes: int, values: Target, both: Target) -> tuple[Rule, Rule
     ) -> tuple[ir.Value, ir.Value]:
         """(N?, C, *S) -> (N?, C, *S') twice: the maxima, and their positions in the flattened *S."""
         area = windows(axes, kernel_size, stride, padding, dilation, ceil_mode)
-        return with_batch(op, self, axes + 2, lambda x: _max_pool(op, x, area))  # type: ignore[no-any-return]
+        return with_batch(op, self, axes + 2, lambda x: _max_pool(op, x, area))
 
     @lowers(values)
     def max_pool(
@@ -105,7 +105,7 @@ def _max_pool_rules(axes: int, values: Target, both: Target) -> tuple[Rule, Rule
     ) -> ir.Value:
         """(N?, C, *S) -> (N?, C, *S'), one MaxPool."""
         area = windows(axes, kernel_size, stride, padding, dilation, ceil_mode)
-        return with_batch(op, self, axes + 2, lambda x: _max_pool(op, x, area)[0])  # type: ignore[no-any-return]
+        return with_batch(op, self, axes + 2, lambda x: _max_pool(op, x, area)[0])
 
     return max_pool, max_pool_with_indices
 
@@ -183,7 +183,7 @@ def _avg_pool_rule(axes: int, target: Target) -> Rule:
                 return _windows_over(op, x, area, divisor_override)
             return _averages(op, x, area, count_include_pad)
 
-        return with_batch(op, self, axes + 2, build)  # type: ignore[no-any-return]
+        return with_batch(op, self, axes + 2, build)
 
     return avg_pool
 

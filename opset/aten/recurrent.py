@@ -373,7 +373,13 @@ def _layers(
     if len(sets) != num_layers * directions or any(len(s) != count for s in sets):
         raise ValueError(f"{len(params)} parameters for {num_layers} layers of {directions} directions")
     weights = [
-        Weights(s[0], s[1], *(s[2:4] if has_biases else (None, None)), s[-1] if projected else None)
+        Weights(
+            s[0],
+            s[1],
+            s[2] if has_biases else None,
+            s[3] if has_biases else None,
+            s[-1] if projected else None,
+        )
         for s in sets
     ]
     return tuple(tuple(weights[i : i + directions]) for i in range(0, len(weights), directions))

@@ -23,7 +23,7 @@ import onnx_ir as ir
 import torch
 
 from fx2onnx import dims
-from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of
+from fx2onnx.builder import OpBuilder, Value, dtype_of, rank_of, shape_of
 from fx2onnx.dims import Dim
 from fx2onnx.errors import UnsupportedOpError
 from fx2onnx.opset.aten.spatial import emit
@@ -151,8 +151,18 @@ def _is_safe(to: Resizing, axis: int, way: Nearest) -> bool:
     if to.scales is None:
         return old is not None and _doubles(old, new)
     scale = to.scales[axis]
+    if _is_ignored_sometimes(to, scale, way):
+        return False
     some = Resizing((1024,) * len(to.old), (int(1024 * scale),) * len(to.old), None, to.scales)
     return float(np.float32(scale)) == scale and _looks_alike(some, axis, way)
+
+
+def _is_ignored_sometimes(to: Resizing, scale: float, way: Nearest) -> bool:
+    """Does PyTorch go by the sizes where these are equal or double, though a slightly larger scale was given?
+
+    Its kernels for two axes do (`nearest_idx`); for a single place it makes no difference.
+    """
+    return way is NEAREST and len(to.old) == 2 and (1 < scale < 1.5 or 2 < scale < 2.5)
 
 
 def _looks_alike(to: Resizing, axis: int, way: Nearest) -> bool:
@@ -184,7 +194,7 @@ def _torch_places(to: Resizing, axis: int, way: Nearest, dtype: torch.dtype = to
     ones = [1] * (axes - 1)
     ramp = torch.arange(old, dtype=dtype).view(1, 1, -1, *ones)
     places = way.operators[axes - 1].default(ramp, [new, *ones], *scales)
-    return places.view(-1).numpy().astype(np.int64)  # type: ignore[no-any-return]
+    return places.view(-1).numpy().astype(np.int64)
 
 
 def _doubles(old: Dim, new: Dim) -> bool:
@@ -204,7 +214,11 @@ def _places(op: OpBuilder, x: Value, to: Resizing, axis: int, way: Nearest) -> i
         return op.constant(_torch_places(to, axis, way, wide))
     size = op.number(op.size(x, axis + 2), torch.int64)
     out = op.number(_new_size(op, x, to, axis), torch.int64)
-    ratio = op.constant(1 / scale, wide) if scale else op.Div(op.cast(size, wide), op.cast(out, wide))
+    ratio = op.Div(op.cast(size, wide), op.cast(out, wide))
+    if scale is not None:
+        given = op.constant(1 / scale, wide)
+        whole = op.Or(op.Equal(out, size), op.Equal(out, op.Add(size, size)))
+        ratio = op.Where(whole, ratio, given) if _is_ignored_sometimes(to, scale, way) else given
     steps = op.Range(op.constant(0, wide), op.cast(out, wide), op.constant(1, wide))
     if way.shift:
         steps = op.Add(steps, op.constant(way.shift, wide))

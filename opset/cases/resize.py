@@ -52,6 +52,13 @@ CASES = (
     ),
     Case(
         aten.upsample_nearest2d.vec,
+        (normal(1, 1, 8, 7), None, [1.25, 2.05]),
+        why="scales that are ignored where sizes stay or double",
+        second=(normal(1, 1, 3, 2),),
+        dynamic=SPACE,
+    ),
+    Case(
+        aten.upsample_nearest2d.vec,
         (normal(1, 1, 2, 3), None, [41.0, 1.0]),
         why="41 * (1/41) is below 1",
         dynamic=SPACE,
