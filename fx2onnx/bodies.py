@@ -102,10 +102,8 @@ class Scope:
             metadata: where the call came from, written onto each new node.
         """
         actual = [arguments[i] for i in body.parameters]
-        if body.inline:
-            outputs = self._copy(body, actual, name, metadata)
-        else:
-            outputs = self._call(body, actual, metadata)
+        place = self._copy if body.inline else self._call
+        outputs = place(body, actual, name, metadata)
         results = [None if i is None else outputs[i] for i in body.results]
         for i, (result, of) in enumerate(zip(results, types, strict=True)):
             if result is not None and result.producer() is not None:
@@ -114,7 +112,10 @@ class Scope:
                     result.name = name if len(results) == 1 else f"{name}.{i}"
         return results
 
-    def _call(self, body: Body, actual: Sequence[ir.Value], metadata: Mapping[str, str]) -> list[ir.Value]:
+    def _call(
+        self, body: Body, actual: Sequence[ir.Value], name: str, metadata: Mapping[str, str]
+    ) -> list[ir.Value]:
+        del name  # the call's results get theirs from `place`
         node = ir.Node(
             body.domain,
             body.name,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from typing import TypeAlias
 
 import sympy
 from sympy.core.numbers import Rational
 
-Dim = int | sympy.Expr
+Dim: TypeAlias = int | sympy.Expr
 
 
 @functools.cache

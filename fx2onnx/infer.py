@@ -17,12 +17,12 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedOperatorException,
 )
-from torch.fx.experimental import _config as size_config
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from fx2onnx import dims
 from fx2onnx.dims import Dim
 from fx2onnx.recurrent_shapes import recurrent_shapes
+from fx2onnx.torch_sizes import sizes_without_special_cases
 from fx2onnx.types import SizeType, TensorType, Type
 
 
@@ -68,7 +68,7 @@ def _run(target: Callable[..., Any], args: Any, kwargs: Any, mode: FakeTensorMod
         enable_python_dispatcher(),
         torch.no_grad(),
         recurrent_shapes(),
-        size_config.patch(backed_size_oblivious=True),
+        sizes_without_special_cases(),
     ):
         try:
             return _call(target, args, kwargs)

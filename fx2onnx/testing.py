@@ -21,7 +21,6 @@ import torch
 from torch import fx
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental import _config as size_config
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     ShapeEnv,
@@ -41,6 +40,7 @@ from fx2onnx.opset import book
 from fx2onnx.opset.cases import Case
 from fx2onnx.passes import default_pipeline, prepare_pieces
 from fx2onnx.rules import RuleBook
+from fx2onnx.torch_sizes import sizes_without_special_cases
 from fx2onnx.types import DTYPES, names_of
 
 Axes = Mapping[int, Sequence[int]]
@@ -172,7 +172,7 @@ def graph_of_call(case: Case, axes: Axes) -> TypedGraph:
     shape_env = ShapeEnv()
     mode = FakeTensorMode(shape_env=shape_env, static_shapes=False)
     tensors = tensors_of(case)
-    with size_config.patch(backed_size_oblivious=True):
+    with sizes_without_special_cases():
         fakes = [_fake(mode, t, i, axes.get(i, ())) for i, t in enumerate(tensors)]
         _name_sizes(shape_env, tensors, fakes)
         args, kwargs = with_tensors(case, fakes)

@@ -22,6 +22,7 @@ from fx2onnx.dims import Dim
 from fx2onnx.errors import InvariantError
 from fx2onnx.graph import TypedGraph, attribute
 from fx2onnx.infer import NotInferableError, argument_values, infer, same_size, same_type, sizes_in
+from fx2onnx.interpret import run
 from fx2onnx.passes.writes import written
 from fx2onnx.text import show_node, show_type
 from fx2onnx.types import SizeType, TensorType, Type, type_of, type_of_value
@@ -391,31 +392,6 @@ def outputs_unchanged(before: TypedGraph, after: TypedGraph, inputs: Sequence[to
             raise InvariantError(f"result {leaf} is gone")
         if problem := _unlike(made[leaf], value):
             raise InvariantError(f"result {leaf} has changed: {problem}")
-
-
-class _Runner(fx.Interpreter):
-    """Runs a graph node by node, and regions likewise: their Python code is never generated."""
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if (
-            target is torch.ops.aten.view.default
-        ):  # passes drop copies, and with them the strides that a view needs
-            target = torch.ops.aten.reshape.default
-        return super().call_function(target, args, kwargs)
-
-    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
-        del kwargs  # regions take their values by position
-        return _Runner(attribute(self.module, str(target))).run(*args)
-
-
-def run(graph: TypedGraph, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
-    """The tensors that a graph makes of real inputs, by the position of the leaf."""
-    given = {i.placeholder: t.clone() for i, t in zip(graph.inputs, inputs, strict=True)}
-    given |= {name: tensor.clone() for name, tensor in graph.state.items()}
-    with torch.no_grad():
-        values = _Runner(graph.module).run(*(given[name] for name in graph.placeholders()))
-    made = [o for o in graph.outputs if o.name is not None or o.mutated is not None]
-    return {o.leaf: value for o, value in zip(made, values, strict=True) if o.leaf is not None}
 
 
 def _unlike(made: torch.Tensor, expected: torch.Tensor) -> str | None:

@@ -71,7 +71,8 @@ def register_caches() -> None:
                 )
 
 
-def _subclasses(cls: type) -> Iterator[type]:
+def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
+    child: type[Any]
     for child in cls.__subclasses__():
         yield child
         yield from _subclasses(child)

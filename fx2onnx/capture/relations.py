@@ -92,7 +92,8 @@ def truth(left: Dim, sign: str, right: Dim) -> bool | None:
         ">": difference.is_positive,
         ">=": difference.is_nonnegative,
     }
-    return known[sign]
+    answer: bool | None = known[sign]
+    return answer
 
 
 def place_of(sloc: SLoc | None) -> str | None:

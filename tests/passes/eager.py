@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import fx, nn
 from torch.utils import _pytree as pytree
 
 from fx2onnx.capture import capture
-from fx2onnx.graph import TypedGraph
+from fx2onnx.graph import TypedGraph, attribute
 from fx2onnx.passes import Pipeline, functionalize
 from fx2onnx.rewrite import Pass
 from fx2onnx.text import show
-from fx2onnx.verifier import _Runner, check
+from fx2onnx.verifier import check
 
 
 def tensors(values: Any) -> list[torch.Tensor]:
@@ -23,11 +23,18 @@ def tensors(values: Any) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)]
 
 
+class Runner(fx.Interpreter):
+    """Runs a graph node by node, and regions likewise."""
+
+    def call_module(self, target: str, args: Any, _: Any) -> Any:
+        return Runner(attribute(self.module, target)).run(*args)
+
+
 def run(graph: TypedGraph, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """All results of a graph, new values of inputs and state among them; the inputs are not copied."""
     given = dict(zip((i.placeholder for i in graph.inputs), inputs, strict=True)) | graph.state
     with torch.no_grad():
-        return list(_Runner(graph.module).run(*(given[name] for name in graph.placeholders())))
+        return list(Runner(graph.module).run(*(given[name] for name in graph.placeholders())))
 
 
 def check_passes(

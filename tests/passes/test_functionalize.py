@@ -488,24 +488,25 @@ def test_results_are_eager_results(function, args, dynamic_shapes, tolerance):
 
 # -- random programs ---------------------------------------------------------------------------------
 
-_VIEWS = {
-    "row": lambda t, axis, k: t.select(axis, k % 2 if k % 3 else -1),
-    "rest": lambda t, axis, k: t.narrow(axis, k % 2, t.shape[axis] - k % 2),
-    "every second": lambda t, axis, k: t[(slice(None),) * axis + (slice(None, None, 2),)],
-    "unsqueeze": lambda t, axis, k: t.unsqueeze(axis),
-    "flatten": lambda t, axis, k: t.flatten(),
-    "reverse": lambda t, axis, k: t.permute(*reversed(range(t.dim()))),
-    "last two": lambda t, axis, k: t.narrow(axis, -2, 1),
-    "split": lambda t, axis, k: t.split([1, t.shape[axis] - 1], axis)[k % 2],
-    "unbind": lambda t, axis, k: t.unbind(axis)[k % 2],
-    "diagonal": lambda t, axis, k: t.diagonal(k % 2, 0, -1),
-    "swap": lambda t, axis, k: t.transpose(0, -1),
-    "expand": lambda t, axis, k: t.expand(1, *t.shape),
-    "unfold": lambda t, axis, k: t.unfold(axis, 2, 2),
-    "reshape": lambda t, axis, k: t.reshape(-1, 2),
-    "chunk": lambda t, axis, k: t.chunk(2, axis)[k % 2],
-    "strided": lambda t, axis, k: t.as_strided((2, 2), (1, 2), k % 2),
-}
+# Each with what a tensor must have for it: axes, elements on the axis, elements.
+_VIEWS = (
+    (1, 2, 0, lambda t, axis, k: t.select(axis, k % 2 if k % 3 else -1)),
+    (1, 2, 0, lambda t, axis, k: t.narrow(axis, k % 2, t.shape[axis] - k % 2)),
+    (1, 2, 0, lambda t, axis, k: t.narrow(axis, -2, 1)),
+    (1, 2, 0, lambda t, axis, k: t[(slice(None),) * axis + (slice(None, None, 2),)]),
+    (1, 2, 0, lambda t, axis, k: t.split([1, t.shape[axis] - 1], axis)[k % 2]),
+    (1, 2, 0, lambda t, axis, k: t.unbind(axis)[k % 2]),
+    (1, 2, 0, lambda t, axis, k: t.chunk(2, axis)[k % 2]),
+    (1, 2, 0, lambda t, axis, k: t.unfold(axis, 2, 2)),
+    (2, 2, 0, lambda t, axis, k: t.diagonal(0, 0, -1)),
+    (1, 0, 0, lambda t, axis, k: t.unsqueeze(axis)),
+    (1, 0, 0, lambda t, axis, k: t.expand(1, *t.shape)),
+    (1, 0, 0, lambda t, axis, k: t.flatten()),
+    (1, 0, 0, lambda t, axis, k: t.permute(*reversed(range(t.dim())))),
+    (1, 0, 0, lambda t, axis, k: t.transpose(0, -1)),
+    (1, 0, 5, lambda t, axis, k: t.as_strided((2, 2), (1, 2), k % 2)),
+    (1, 0, 2, lambda t, axis, k: t.reshape(-1, 2 - t.numel() % 2)),
+)
 _WRITES = (
     lambda t, other, k: t.add_(k),
     lambda t, other, k: t.mul_(2),
@@ -529,14 +530,11 @@ def random_program(seed):
         made, read = [x if seed % 3 == 0 else x.clone()], []
         for kind, a, b, c, k in steps:
             t = made[int(a * len(made))]
-            if kind == "view" and t.dim():
-                view = list(_VIEWS.values())[int(b * len(_VIEWS))]
-                try:
-                    seen = view(t, int(c * t.dim()), k)
-                except (RuntimeError, IndexError):  # not every tensor has every view
-                    continue
-                if seen.numel():
-                    made.append(seen)
+            if kind == "view":
+                axes, size, elements, view = _VIEWS[int(b * len(_VIEWS))]
+                axis = int(c * t.dim())
+                if t.dim() >= axes and t.shape[axis] >= size and t.numel() >= elements:
+                    made.append(view(t, axis, k))
             elif kind == "write":
                 made.append(_WRITES[k % len(_WRITES)](t, made[int(b * len(made))], k))
             elif kind == "read":
@@ -634,10 +632,6 @@ def another_storage(x):
 
 def more_elements(x):
     return x.clone().resize_(20)
-
-
-def memory_with_gaps(x):
-    return x.reshape(2, 2)[:, 0].clone().expand(2, 2).as_strided((2,), (1,))
 
 
 @pytest.mark.parametrize(
