@@ -189,7 +189,7 @@ class _Outliner:
         for node in inputs:
             state = self.graph.state_names.get(node.name)
             name = (state.removeprefix(path) if state else node.name).replace(".", "_")
-            names.append(name)
+            names.append(name if name.isidentifier() else f"p_{name}")
         return names
 
 

@@ -546,7 +546,7 @@ def random_program(seed):
     return program
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_programs(seed):
     argument = x(4, 6) if seed % 2 else x(2, 4, 3)
     check_passes(random_program(seed), (argument,), PASSES, tolerance=1e-6)
@@ -643,6 +643,10 @@ def more_elements(x):
     ],
 )
 def test_what_has_no_functional_form_is_refused(function, says):
+    class Model(nn.Module):
+        def forward(self, x):
+            return function(x)
+
     with pytest.raises(UnsupportedOpError, match=says) as error:
-        functionalize.run(capture(function, (x(4),)))
+        functionalize.run(capture(Model(), (x(4),)))
     assert "test_functionalize.py" in str(error.value)
