@@ -17,13 +17,8 @@ def test_a_guard_that_the_model_needs_is_kept_and_checked():
 
     program = fx2onnx.export(forward, (torch.randn(3),), dynamic_shapes=({0: "n"},))
     assert program.relations == ("n <= 5",)
-    assert (
-        dict(
-            program.to_proto().metadata_props[0].__class__
-            and {p.key: p.value for p in program.to_proto().metadata_props}
-        )["fx2onnx.relations"]
-        == "n <= 5"
-    )
+    metadata = {p.key: p.value for p in program.to_proto().metadata_props}
+    assert metadata["fx2onnx.relations"] == "n <= 5"
     assert torch.equal(program(torch.ones(5)), torch.ones(5) * 2)
     with pytest.raises(RelationError, match="needs n <= 5"):
         program(torch.ones(9))
