@@ -39,13 +39,13 @@ def without_idle_relations(
     if all(r.internal for r in excluded):  # they have no influence on the graph
         return _without(graph, excluded)
     try:
-        with _other_answers({r.guard for r in excluded}):
+        with _other_answers({r.guard for r in excluded}) as answered:
             other = attempt()
     except CaptureError:  # the other branch does not even work at these sizes: the relations are real
         return graph
     if not same_structure(graph.module, other.module):
         return graph
-    return _without(graph, excluded)
+    return _without(graph, [r for r in excluded if r.internal or r.guard in answered])
 
 
 def _without(graph: TypedGraph, relations: Sequence[Relation]) -> TypedGraph:
@@ -53,22 +53,27 @@ def _without(graph: TypedGraph, relations: Sequence[Relation]) -> TypedGraph:
 
 
 @contextlib.contextmanager
-def _other_answers(guards: set[str]) -> Iterator[None]:
-    """While the model is traced, answer these questions about sizes the other way, without a guard."""
+def _other_answers(guards: set[str]) -> Iterator[set[str]]:
+    """While the model is traced, answer these questions about sizes the other way, without a guard.
+
+    Yields the set of those that were asked as a question: a guard can also come from a number that was needed
+    (`int(n * 0.5)`), which has no other answer.
+    """
     original = ShapeEnv.evaluate_expr
+    answered: set[str] = set()
 
     def evaluate(self: ShapeEnv, orig_expr: Any, *args: Any, **kwargs: Any) -> Any:
         if getattr(orig_expr, "is_Boolean", False) or isinstance(orig_expr, sympy.logic.boolalg.Boolean):
             expr = self.replace(orig_expr)
-            if str(expr) in guards:
-                return sympy.false
-            if str(sympy.Not(expr)) in guards:
-                return sympy.true
+            for form, answer in ((str(expr), sympy.false), (str(sympy.Not(expr)), sympy.true)):
+                if form in guards:
+                    answered.add(form)
+                    return answer
         return original(self, orig_expr, *args, **kwargs)
 
     ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
     try:
-        yield
+        yield answered
     finally:
         ShapeEnv.evaluate_expr = original  # type: ignore[method-assign]
 
@@ -81,7 +86,13 @@ def _excluding_one(relations: Sequence[Relation], requests: Sequence[Request]) -
     for relation in relations:
         concerned = dims.names(relation.left) | dims.names(relation.right)
         tried = (0, 1) if relation.internal else (1,)
-        if relation.guard and concerned <= names and any(_fails(relation, concerned, size) for size in tried):
+        fixes_a_number = relation.internal and relation.sign == "=="
+        if (
+            relation.guard
+            and not fixes_a_number
+            and concerned <= names
+            and any(_fails(relation, concerned, size) for size in tried)
+        ):
             found.append(relation)
     return found
 

@@ -217,6 +217,14 @@ def test_a_question_whose_answer_matters_at_one_is_a_relation():
     assert [str(r) for r in graph.relations] == ["n > 1"]
 
 
+def test_a_number_made_of_a_size_is_a_relation():
+    def forward(x):
+        return x.new_zeros(int(x.shape[0] * 0.5))
+
+    graph = capture(forward, (torch.randn(16, 2),), dynamic_shapes=({0: "n"},))
+    assert output_types(graph) != {"output": "f32[8]"} or graph.relations
+
+
 def test_two_names_that_must_be_equal_are_a_relation():
     graph = capture(lambda x, y: x + y, (torch.randn(3), torch.randn(3)), dynamic_shapes=({0: "a"}, {0: "b"}))
     assert [str(r) for r in graph.relations] in (["b == a"], ["a == b"])
