@@ -183,10 +183,21 @@ class _Functionalizer:
         if (family := self.families.get(key)) is None:
             family = self.families[key] = _Family(node)
             self.members[node] = family.root
+        elif node.op == "placeholder":
+            self._register_tied(node, family)
         elif node.target is aten.as_strided.default:
             self._register_strided(node, family)
         else:
             self._register_view(node, family, before, after)
+
+    def _register_tied(self, node: fx.Node, family: _Family) -> None:
+        """Let one tensor that the model holds under two names be one tensor."""
+        if not memory.same_layout(node.meta["val"], family.node.meta["val"]):
+            raise UnsupportedOpError(
+                f"the model writes to {node.target} or {family.node.target}, which are different views of one tensor",
+                fix="pass, or register, tensors of their own",
+            )
+        self.members[node] = family.root
 
     def _register_view(
         self, node: fx.Node, family: _Family, before: Sequence[fx.Node], after: dict[fx.Node, fx.Node]

@@ -615,6 +615,22 @@ def test_batch_norm_in_training_updates_its_statistics():
         assert torch.allclose(value, dict(model.named_buffers())[name])
 
 
+def test_a_buffer_with_two_names_is_one_tensor():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("a", torch.zeros(4))
+            self.register_buffer("b", self.a)
+
+        def forward(self, x):
+            self.a.add_(x)
+            return self.b * 2
+
+    graph = functionalize.run(capture(Tied(), (torch.ones(4),)))
+    assert [o.mutated for o in graph.outputs] == [None, "a"]
+    assert [t.tolist() for t in run(graph, [torch.ones(4)])] == [[2] * 4, [1] * 4]
+
+
 # -- what is refused ---------------------------------------------------------------------------------
 
 
@@ -650,3 +666,13 @@ def test_what_has_no_functional_form_is_refused(function, says):
     with pytest.raises(UnsupportedOpError, match=says) as error:
         functionalize.run(capture(Model(), (x(4),)))
     assert "test_functionalize.py" in str(error.value)
+
+
+def test_inputs_that_are_views_of_one_tensor_are_refused():
+    def forward(a, b):
+        a.add_(1)
+        return b * 2
+
+    whole = x(4)
+    with pytest.raises(UnsupportedOpError, match="different views of one tensor"):
+        functionalize.run(capture(forward, (whole[:2], whole[1:3])))
