@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -140,7 +141,9 @@ class Sizes:
             return size
         if size.is_Symbol:
             return self._named(size.name)
-        if size.func is sympy.floor and size.has(sympy.Float):
+        if isinstance(size, dims.PythonCall):
+            return self._called(size)
+        if size.func is sympy.floor and size.has(sympy.Float, dims.PythonCall):
             return math.floor(self._symfloat(size.args[0]))
         if size.func is sympy.floor:
             top, bottom = sympy.fraction(sympy.together(size.args[0]))
@@ -159,10 +162,22 @@ class Sizes:
                 return combine(parts)
         raise ValueError(f"{dims.show(size)} is no size of a tensor")
 
+    def _called(self, size: sympy.Expr) -> Any:
+        """A Python function of sizes, called on them."""
+        name = size.func.__name__
+        function = _FUNCTIONS.get(name) or getattr(torch, f"_sym_{name}", None)
+        if function is None:
+            raise ValueError(f"{dims.show(size)} is no size of a tensor")
+        return function(
+            *(self._symfloat(a) if size.has(sympy.Float) else self.symint(dims.dim(a)) for a in size.args)
+        )
+
     def _symfloat(self, size: sympy.Expr) -> Any:
         """A product or sum with floats in it, computed in floats as the model does."""
         if size.is_Float:
             return float(size)
+        if isinstance(size, dims.PythonCall):
+            return self._called(size)
         if not size.has(sympy.Float):
             return torch.sym_float(self.symint(dims.dim(size)))
         if size.is_Add or size.is_Mul:
@@ -174,7 +189,8 @@ class Sizes:
         if name not in self.known:
             self.known[name] = made = self.shape_env.create_unbacked_symint()
             self.names.rename(made.node.expr, dims.symbol(name))
-            torch.fx.experimental.symbolic_shapes._constrain_range_for_size(made)  # noqa: SLF001
+            if dims.symbol(name).is_nonnegative:
+                torch.fx.experimental.symbolic_shapes._constrain_range_for_size(made)  # noqa: SLF001
         return self.known[name]
 
     def value(self, type_: Type | None) -> Any:
@@ -228,6 +244,8 @@ class Sizes:
             return
         if not isinstance(written, int) and written.is_Symbol and written.name not in self.known:
             self.known[written.name] = size
+            if written.is_nonnegative and self.names.can_be_negative(symbol):
+                torch._check(size >= 0)  # noqa: SLF001  the name says so
         else:
             torch._check(size == self.symint(written))  # noqa: SLF001  what the text says of the data
         self.names.rename(symbol, written)
@@ -245,12 +263,24 @@ class Sizes:
         for leaf in torch.utils._pytree.tree_leaves(value):  # noqa: SLF001
             for size in leaf.shape if isinstance(leaf, torch.Tensor) else (leaf,):
                 if (symbol := self._unnamed(size)) is not None:
-                    name = next(n for i in itertools.count() if (n := f"u{i}") not in self.reserved)
+                    sign = dims.SIGNED if self.names.can_be_negative(symbol) else ""
+                    name = next(n for i in itertools.count() if (n := f"{sign}u{i}") not in self.reserved)
                     self.reserved.add(name)
                     self.known[name] = size
                     self.names.rename(symbol, dims.symbol(name))
 
 
+_FUNCTIONS: dict[str, Any] = {
+    "float": torch.sym_float,
+    "trunc": math.trunc,
+    "round": round,
+    "pow": operator.pow,
+    "float_pow": operator.pow,
+    "truediv": operator.truediv,
+    "bitand": operator.and_,
+    "bitor": operator.or_,
+    "bitxor": operator.xor,
+}
 _COMBINE: tuple[tuple[type, Any], ...] = (
     (sympy.Add, sum),
     (sympy.Mul, math.prod),

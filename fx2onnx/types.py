@@ -100,7 +100,7 @@ _NAMES: weakref.WeakKeyDictionary[ShapeEnv, SymbolNames] = weakref.WeakKeyDictio
 def names_of(shape_env: ShapeEnv) -> SymbolNames:
     """The sizes (the user's names, or expressions over them) that stand for a trace's own symbols."""
     if (names := _NAMES.get(shape_env)) is None:
-        names = _NAMES[shape_env] = SymbolNames()
+        names = _NAMES[shape_env] = SymbolNames(shape_env)
     return names
 
 

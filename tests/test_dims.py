@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -144,6 +146,12 @@ def test_every_size_is_the_same_as_itself(written):
         ("2*n + 1", "2*m", False),
         ("n", "m", None),
         ("n*m", "n", None),
+        ("h - Max(0, h - 5)", "Min(h, 5)", True),
+        ("h//2", "h + 1", False),
+        ("signed.u0 + 1", "0", None),
+        ("h + 1", "0", False),
+        ("h%4", "4", False),
+        ("0.7*h", "0.7*w", None),
     ],
 )
 def test_comparisons(a, b, answer):
@@ -171,10 +179,134 @@ def test_relations_on_numbers():
         ("n + m", 9, {}, {}),
         ("n//2", 4, {}, {}),
         ("n - 9", -12, {}, {}),
+        ("signed.n - 9", -12, {}, {"signed.n": -3}),
     ],
 )
 def test_solving_for_one_name(text, value, known, answer):
     assert dims.solve(dims.parse(text), value, known) == answer
+
+
+# -- divisions by sizes, and numbers that may be negative -------------------------------------------
+
+ANY = ("h", "w", "batch", "signed.u0")
+
+# An expression as a tree of (operation, parts): built twice, as a size and as a number.
+OPERATIONS = {
+    "+": (lambda a, b: dims.dim(a + b), lambda a, b: a + b),
+    "-": (lambda a, b: dims.dim(a - b), lambda a, b: a - b),
+    "*": (lambda a, b: dims.dim(a * b), lambda a, b: a * b),
+    "//": (dims.floordiv, lambda a, b: a // b),
+    "ceil": (dims.ceildiv, lambda a, b: -(-a // b)),
+    "%": (dims.mod, lambda a, b: a % b),
+    "max": (dims.maximum, max),
+    "min": (dims.minimum, min),
+    "total": (dims.total, lambda a, b: a + b),
+}
+tree_leaves = st.sampled_from(ANY) | st.integers(-9, 9)
+trees = st.recursive(
+    tree_leaves, lambda inner: st.tuples(st.sampled_from(sorted(OPERATIONS)), inner, inner), max_leaves=8
+)
+any_values = st.fixed_dictionaries({n: st.integers(-9 if n.startswith("signed") else 0, 30) for n in ANY})
+
+
+def size_of(tree):
+    if isinstance(tree, tuple):
+        return OPERATIONS[tree[0]][0](size_of(tree[1]), size_of(tree[2]))
+    return dims.symbol(tree) if isinstance(tree, str) else tree
+
+
+def number_of(tree, values):
+    if isinstance(tree, tuple):
+        return OPERATIONS[tree[0]][1](number_of(tree[1], values), number_of(tree[2], values))
+    return values[tree] if isinstance(tree, str) else tree
+
+
+def size_or_none(tree):
+    """The size; None where it divides by a number that is 0."""
+    size = size_of(tree)
+    return size if isinstance(size, int) or not size.has(sympy.zoo, sympy.nan, sympy.oo) else None
+
+
+@few
+@given(trees, st.lists(any_values, min_size=5, max_size=5))
+def test_sizes_divided_by_sizes_have_the_value_that_python_computes(tree, samples):
+    size = size_or_none(tree)
+    for sample in samples:
+        try:
+            expected = number_of(tree, sample)
+        except ZeroDivisionError:
+            continue  # for these values there is no size
+        assert size is not None
+        assert dims.evaluate(size, sample) == expected, (dims.show(size), sample)
+
+
+@few
+@given(trees)
+def test_text_of_sizes_divided_by_sizes_reads_back(tree):
+    size = size_or_none(tree)
+    if size is not None:
+        text = dims.show(size)
+        assert dims.parse(text) == size, text
+        assert dims.show(dims.parse(text)) == text
+
+
+@few
+@given(trees, trees, st.lists(any_values, min_size=8, max_size=8))
+def test_same_and_compare_agree_with_numbers(one, other, samples):
+    a, b = size_or_none(one), size_or_none(other)
+    if a is None or b is None:
+        return
+    pairs = [(dims.evaluate(a, s), dims.evaluate(b, s)) for s in samples]
+    pairs = [(x, y) for x, y in pairs if x is not None and y is not None]
+    agree = {
+        "==": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y,
+        "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y,
+    }  # fmt: skip
+    for sign, holds in agree.items():
+        known = dims.compare(a, sign, b)
+        assert known is None or all(holds(x, y) is known for x, y in pairs), (
+            dims.show(a),
+            sign,
+            dims.show(b),
+        )
+    assert dims.same(a, b) == dims.compare(a, "==", b)
+
+
+@few
+@given(trees)
+def test_a_size_is_the_same_as_itself_in_another_form(tree):
+    size = size_or_none(tree)
+    if size is not None and not isinstance(size, int):
+        assert dims.same(size, size) is True
+        assert dims.same(dims.dim(size + 1), size) is False or dims.same(dims.dim(size + 1), size) is None
+        assert dims.same(dims.dim(2 * size - size), size) is True
+
+
+@pytest.mark.parametrize(
+    ("relation", "answer"),
+    [
+        ("2*(h//2) - 2 < h", True),
+        ("h <= h//2", None),
+        ("h//2 <= h", True),
+        ("h%7 < 7", True),
+        ("Max(h, w) >= w", True),
+        ("Min(h, 4) > 4", False),
+        ("h >= 0", True),
+        ("h < 0", False),
+        ("signed.u0 >= 0", None),
+    ],
+)
+def test_compare_has_three_answers(relation, answer):
+    left, sign, right = re.fullmatch(r"(.*) ([<>]=?) (.*)", relation).groups()
+    assert dims.compare(dims.parse(left), sign, dims.parse(right)) is answer
+
+
+def test_evaluate_is_none_where_there_is_no_whole_number():
+    assert dims.evaluate(dims.parse("h/2"), {"h": 3}) is None
+    assert dims.evaluate(dims.parse("h//w"), {"h": 3, "w": 0}) is None
+    assert dims.evaluate(dims.parse("h%w"), {"h": 3, "w": 0}) is None
+    assert dims.evaluate(dims.parse("h + w"), {"h": 3}) is None
+    assert dims.evaluate(dims.parse("pow(2, h)"), {"h": 10**9}) is None
 
 
 # -- text ------------------------------------------------------------------------------------------
@@ -228,17 +360,40 @@ def test_odd_names_are_quoted(name):
         ("1 + 2*batch", "2*batch + 1"),
         ("(h + 3)//2", "(h + 1)//2 + 1"),
         ("-(n//2)", "-(n//2)"),
-        ("-n//2", "(-n)//2"),
+        ("-n//2", "-((n + 1)//2)"),
         ("m - n//2", "m - n//2"),
         ("2*(n//2)", "2*(n//2)"),
         ("n*n*m", "m*n*n"),
         ("n%3*2", "2*(n%3)"),
         ("Max(b, a)", "Max(a, b)"),
-        ("ceiling(n/2)", "-((-n)//2)"),
+        ("ceiling(n/2)", "(n + 1)//2"),
+        ("-(-n//2)", "(n + 1)//2"),
+        ("1 - h", "1 - h"),
+        ("(h - 1)//2 + 1", "(h + 1)//2"),
+        ("(2*h + 1)//4", "h//2"),
+        ("(7 - h)//2", "3 - h//2"),
+        ("3*h//2", "3*h//2"),
+        ("(2*h)%4", "2*(h%2)"),
+        ("(-h)%4", "(3*h)%4"),
+        ("((h%8) + 3)%4", "(h + 3)%4"),
+        ("(h*w + w)//w", "h + 1"),
+        ("h*w//(2*w)", "h//2"),
+        ("h/(2*w)", "h/(2*w)"),
+        ("-(-h//w)", "ceiling(h/w)"),
+        ("Max(h, 0)", "h"),
+        ("Max(0, signed.u0)", "Max(0, signed.u0)"),
+        ("Max(h, h + 2, w)", "Max(h + 2, w)"),
+        ("Min(h, Min(w, 3))", "Min(3, h, w)"),
+        ("Max(0, h - Max(0, h - 5))", "h - Max(0, h - 5)"),
+        ("ceiling(0.3*float(h + 1))", "ceiling(0.3*float(h + 1))"),
+        ("truediv(h, 0.3)", "truediv(h, 0.3)"),
+        ("pow(2, h)", "pow(2, h)"),
+        ("pow(h, 20)", "pow(h, 20)"),
+        ("round(h/3)", "round(h/3)"),
         ("4 - 1", "3"),
         ("--n", "n"),
         ("floor(2.5*n)", "floor(2.5*n)"),
-        ("(0.5*n + m)//1", "m + floor(0.5*n)"),
+        ("(0.5*n + m)//1", "floor(m + 0.5*n)"),
         ("`a b` + 1", "`a b` + 1"),
     ],
 )
@@ -272,13 +427,14 @@ WRONG = [
     "n\n\n!",
     "1²",
     "`n",
-    "(" * 50 + "n" + ")" * 50,
+    "(" * 100 + "n" + ")" * 100,
     "9" * 100_000,
-    "n" + "*n" * 2000,
-    "(a + b + c)" + "*(a + b + c)" * 300 + "//2",
     "Max(" + ",".join(f"a{i}" for i in range(500)) + ")",
     "(" * 30 + "n" + "//7*(n + m) + k)" * 30,
-    "((a+b+c)*(a+b+d)*(a+c+d)*(b+c+d))%((a+b)*(b+c)*(c+d))",
+    "(w/(1 + " * 17 + "n" + "))" * 17,
+    "n/((a + b)*(a - b) - a*a + b*b)",
+    "pow(n)",
+    "".join(["9" * 32, *["*" + "9" * 32] * 8]),
     "1" + "+1" * 5000,
     "-" * 5000 + "n",
 ]
@@ -286,23 +442,51 @@ WRONG = [
 
 @pytest.mark.parametrize("text", WRONG, ids=lambda t: repr(t[:24]))
 def test_hostile_text_is_refused_in_bounded_time(text):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(DimSyntaxError) as caught:
         dims.parse(text)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, Fx2OnnxError)
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize(
-    "text", ["(" * 30 + "n" + "//2 + m)" * 30, "n" + " + n//3" * 200, "n" * 4000, "-" * 4000 + "n"]
-)
-def test_large_text_that_is_no_error_takes_bounded_time(text):
-    start = time.perf_counter()
+def nested(opening, closing, depth=60):
+    return opening * depth + "h" + closing * depth
+
+
+LARGE = {
+    "a product of many sums": "*".join(["(a + b + c + d + e + f)"] * 100),
+    "a floor of a product of many sums": "(" + "*".join(["(a + b + c + d + e + f)"] * 100) + ")//7",
+    "a remainder of products": "(" + "*".join(["(a + b)"] * 50) + ")%(" + "*".join(["(a + c)"] * 50) + ")",
+    "a large power": "*".join(["h"] * 1500) + "//3",
+    "a product of two sums over another": "((a+b+c)*(a+b+d)*(a+c+d)*(b+c+d))%((a+b)*(b+c)*(c+d))",
+    "floors of sums": "(" * 30 + "n" + "//2 + m)" * 30,
+    "a long name": "n" * 4000,
+    "many signs": "-" * 4000 + "n",
+    "many parts of Max": "Max(" + ", ".join(f"a{i}" for i in range(60)) + ")",
+    "nested Max": nested("Max(1 + Min(w, ", "), 3)", 30),
+    "nested floors": nested("(3 + 2*", ")//7"),
+    "nested remainders": nested("(3 + 2*", ")%7"),
+    "nested quotients": nested("(w/(1 + ", "))", 16),
+    "nested quotients of whole numbers": nested("(w//(1 + ", "))", 16),
+    "nested remainders by sizes": nested("(w%(1 + ", "))", 16),
+    "nested quotients of products": nested("(w*v/(u*v + w*", "))", 16),
+    "a power": "pow(9, pow(9, 9))",
+    "long sums": " + ".join(f"a{i}*b{i}//3" for i in range(250)),
+    "Max of floors": "Max(" + ", ".join(f"(a{i} + Max(b{i}, c))//{i + 2}" for i in range(60)) + ")",
+}
+
+
+@pytest.mark.parametrize("text", LARGE.values(), ids=LARGE)
+def test_large_text_takes_bounded_time(text):
+    start = time.process_time()
     size = dims.parse(text)
-    assert dims.parse(dims.show(size)) == size
-    assert time.perf_counter() - start < 20
+    with contextlib.suppress(DimSyntaxError):  # written out it may be too large
+        assert dims.parse(dims.show(size)) == size
+    dims.same(size, dims.dim(size + dims.symbol("h")))
+    dims.evaluate(size, dict.fromkeys(dims.names(size), 3))
+    assert time.process_time() - start < 20
 
 
 @settings(derandomize=True, max_examples=300, deadline=None)

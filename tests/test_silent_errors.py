@@ -163,3 +163,25 @@ def test_autocast_around_the_export_gives_a_model_that_loads():
     made = program(x)
     assert made.dtype == expected.dtype
     assert torch.allclose(made.float(), expected.float(), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, n: x * (n // 2),
+        lambda x, n: x * max(n, 0),
+        lambda x, n: x * abs(n),
+        lambda x, n: x * (n % 3),
+        lambda x, n: x * min(n, 1),
+    ],
+    ids=["half", "max", "abs", "mod", "min"],
+)
+@pytest.mark.parametrize("n", [-7, 0, 5])
+def test_a_number_read_from_data_may_be_negative(function, n):
+    def forward(x, number):
+        return function(x, number.item())
+
+    program = fx2onnx.export(forward, (torch.ones(3), torch.tensor(5)), dynamic_shapes=({0: "k"}, None))
+    assert torch.equal(
+        program(torch.ones(3), torch.tensor(n)), forward(torch.ones(3), torch.tensor(n)).float()
+    )
