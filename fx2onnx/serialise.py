@@ -10,8 +10,8 @@ from pathlib import Path
 import onnx_ir as ir
 
 from fx2onnx.errors import SaveError
+from fx2onnx.protobuf_stream import PROTOBUF_LIMIT, write_model
 
-PROTOBUF_LIMIT = 2**31 - 1
 ROOM_FOR_STRUCTURE = 64 * 2**20
 
 
@@ -59,7 +59,8 @@ def _check_target(target: Path) -> None:
 def _write(model: ir.Model, folder: Path, target: Path, *, external_data: bool) -> None:
     made = folder / target.name
     if not external_data:
-        ir.save(model, made)
+        with made.open("wb") as file:
+            write_model(model, file)
         _flush(made)
         os.replace(made, target)
         return
