@@ -37,7 +37,8 @@ def weights() -> list[ir.TensorProtocol]:
 
 def model_with(tensors: list[ir.TensorProtocol]) -> ir.Model:
     values = [
-        ir.Value(name=f"v.{t.name}", shape=t.shape, type=ir.TensorType(t.dtype), const_value=t) for t in tensors
+        ir.Value(name=f"v.{t.name}", shape=t.shape, type=ir.TensorType(t.dtype), const_value=t)
+        for t in tensors
     ]
     out = ir.Node("", "Identity", [values[0]], outputs=[ir.Value(name="y")])
     graph = ir.Graph([], out.outputs, nodes=[out], initializers=values, opset_imports={"": 23}, name="main")

@@ -138,7 +138,11 @@ def _asked_from(frame: FrameType | None) -> SLoc:
     while frame is not None:
         path, name = frame.f_code.co_filename, frame.f_code.co_name
         if not is_torch_file(path):
-            if frame.f_globals.get("__name__", "").startswith("fx2onnx."):
+            module = frame.f_globals.get("__name__", "")
+            if module in _BETWEEN:
+                frame = frame.f_back
+                continue
+            if module.startswith("fx2onnx."):
                 break
             code = linecache.getline(path, frame.f_lineno).strip()
             return SLoc(internal, f"{path}:{frame.f_lineno}: {code}" if code else f"{path}:{frame.f_lineno}")
@@ -148,6 +152,10 @@ def _asked_from(frame: FrameType | None) -> SLoc:
             internal = _INTERNAL
         frame = frame.f_back
     return SLoc(internal, None)
+
+
+# Ours, but called from the model's lines.
+_BETWEEN = ("fx2onnx.capture.is_causal", "fx2onnx.capture.short_circuit", "fx2onnx.recurrent_shapes")
 
 
 def _caller_is_native(frame: FrameType) -> bool:

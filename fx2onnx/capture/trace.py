@@ -15,7 +15,9 @@ from torch.export import Dim as TorchDim
 from fx2onnx.capture.containers import dataclass_results
 from fx2onnx.capture.dynamic import Request
 from fx2onnx.capture.hints import resized
+from fx2onnx.capture.is_causal import symbolic_is_causal
 from fx2onnx.capture.relations import user_lines
+from fx2onnx.capture.short_circuit import short_circuits
 from fx2onnx.capture.signature import Arguments
 from fx2onnx.errors import CaptureError, Fx2OnnxError
 from fx2onnx.origin import is_torch_file
@@ -95,8 +97,9 @@ def _tracing() -> Iterator[None]:
         with (
             sizes_without_special_cases(),
             user_lines(),
+            short_circuits(),
             recurrent_shapes(),
-            _symbolic_is_causal(),
+            symbolic_is_causal(),
             warnings.catch_warnings(),
         ):
             # Recurrent modules keep their weights in a plain list besides; torch takes that for an assignment.
@@ -104,33 +107,6 @@ def _tracing() -> Iterator[None]:
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
-
-
-@contextlib.contextmanager
-def _symbolic_is_causal() -> Iterator[None]:
-    """Let attention take `is_causal=(seq > 1)`, a comparison of sizes, as eager PyTorch does.
-
-    The operator's argument parser wants a bool and refuses a SymBool (torch 2.14); `seq > 1 and mask is None` is one
-    whenever `seq > 1` is false.
-    """
-    original = torch.nn.functional.scaled_dot_product_attention
-
-    def attention(
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: Any = False,
-        **options: Any,
-    ) -> torch.Tensor:
-        return original(query, key, value, attn_mask, dropout_p, bool(is_causal), **options)
-
-    torch.nn.functional.scaled_dot_product_attention = attention  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        torch.nn.functional.scaled_dot_product_attention = original
 
 
 def _hint(request: Request) -> Any:
