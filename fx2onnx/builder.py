@@ -11,7 +11,7 @@ operand's dtype. Its lower-case methods are additions of this project.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 import onnxscript
@@ -123,6 +123,16 @@ class OpBuilder(onnxscript.OpBuilder):
         builder._op_builder = self  # noqa: SLF001  subgraphs made by the builder hand rules this class
         self.opset, self.target, self.results = opset, target, results
 
+    if TYPE_CHECKING:  # an operator makes one value; these are asked for several, by `_outputs`
+        Dropout: Callable[..., Sequence[ir.Value]]
+        MaxPool: Callable[..., Sequence[ir.Value]]
+        Scan: Callable[..., Sequence[ir.Value]]
+        Split: Callable[..., Sequence[ir.Value]]
+        TopK: Callable[..., Sequence[ir.Value]]
+        Unique: Callable[..., Sequence[ir.Value]]
+
+        def __getattr__(self, op_type: str) -> Callable[..., ir.Value]: ...
+
     @property
     def result(self) -> TensorType:
         """The type of the one tensor that the call makes."""
@@ -136,8 +146,7 @@ class OpBuilder(onnxscript.OpBuilder):
     def constant(self, value: Any, dtype: torch.dtype = torch.int64) -> ir.Value:
         """A constant tensor of this dtype: a number (rank 0), a nested list or an array."""
         array = torch.as_tensor(value, dtype=dtype)
-        made: ir.Value = self.initializer(tensor(array), f"const_{len(self.builder.root.graph.initializers)}")
-        return made
+        return self.initializer(tensor(array), f"const_{len(self.builder.root.graph.initializers)}")
 
     def ints(self, values: Sequence[int]) -> ir.Value:
         """A constant int64 vector."""
@@ -147,8 +156,7 @@ class OpBuilder(onnxscript.OpBuilder):
         """x in this dtype; x itself when it has it already."""
         if x.dtype == DTYPES[dtype]:
             return x
-        made: ir.Value = self.Cast(x, to=DTYPES[dtype])
-        return made
+        return self.Cast(x, to=DTYPES[dtype])
 
     def number(self, value: float | ir.Value, dtype: torch.dtype) -> ir.Value:
         """A scalar argument (a Python number or a size) as a rank-0 tensor of this dtype."""
@@ -162,8 +170,7 @@ class OpBuilder(onnxscript.OpBuilder):
         """A size as a rank-0 tensor."""
         if isinstance(size, int):
             return self.constant(size)
-        made: ir.Value = self.Squeeze(size, self.ints([0]))
-        return made
+        return self.Squeeze(size, self.ints([0]))
 
     def size(self, x: ir.Value, axis: int) -> int | ir.Value:
         """The size of one axis: a number where it is static, else a vector of one."""
@@ -171,8 +178,7 @@ class OpBuilder(onnxscript.OpBuilder):
         if isinstance(known, int):
             return known
         axis %= rank_of(x)
-        made: ir.Value = self.Shape(x, start=axis, end=axis + 1)
-        return made
+        return self.Shape(x, start=axis, end=axis + 1)
 
     def vector(self, sizes: Sequence[int | ir.Value]) -> ir.Value:
         """Numbers and sizes as one int64 vector."""
@@ -211,10 +217,9 @@ class OpBuilder(onnxscript.OpBuilder):
         ]
         cheap = _cheap_sizes(entries, known, shape_of(x))
         if 0 not in entries and all(isinstance(entry, int) for entry in cheap):
-            made: ir.Value = self.Reshape(x, self.vector(cheap))
-        else:  # sizes that are or may be 0 when the model runs are meant as they are: no shorthands
-            made = self.Reshape(x, self.vector(entries), allowzero=1)
-        return made
+            return self.Reshape(x, self.vector(cheap))
+        # sizes that are or may be 0 when the model runs are meant as they are: no shorthands
+        return self.Reshape(x, self.vector(entries), allowzero=1)
 
     def sub(
         self,

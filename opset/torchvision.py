@@ -129,7 +129,7 @@ def _samples(
         length = op.Max(length, op.constant(1, wide))
     cell = op.Div(length, op.constant(cells, wide))
     if ratio > 0:
-        count: ir.Value = op.constant([[ratio]], wide)
+        count = op.constant([[ratio]], wide)
         each: Size = ratio
         steps = op.constant([[(i % ratio) + 0.5 for i in range(cells * ratio)]], wide)
         number = op.constant([[i // ratio for i in range(cells * ratio)]], wide)

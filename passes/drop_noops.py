@@ -200,7 +200,7 @@ def _holds(wide: torch.dtype, dtype: torch.dtype) -> bool:
 
 
 def _is_idle_dropout(node: fx.Node, _: fx.Node) -> bool:
-    return not node.args[2] or node.args[1] == 0
+    return not node.args[2] or bool(node.args[1] == 0)
 
 
 def _may_lie_anywhere(node: fx.Node, _: fx.Node) -> bool:
@@ -214,7 +214,7 @@ def _is_real(_: fx.Node, source: fx.Node) -> bool:
 
 def _keeps_axes(node: fx.Node, source: fx.Node) -> bool:
     """Does a permutation leave every axis where it is?"""
-    rank = source.meta["val"].dim()
+    rank: int = source.meta["val"].dim()
     if node.target is aten.permute.default:
         order: Any = node.args[1]
         return [d % max(rank, 1) for d in order] == list(range(rank))

@@ -324,17 +324,17 @@ def _is_stale(member: _Member) -> bool:
 def _are_apart(a: _Member, b: _Member) -> bool:
     """Have two tensors of a family surely no element in common?"""
     return any(
-        x.parent is y.parent and x.view.is_apart_from(y.view)  # type: ignore[union-attr]
-        for x in _lineage(a)
-        for y in _lineage(b)
+        base is other_base and view.is_apart_from(other)
+        for base, view in _lineage(a)
+        for other_base, other in _lineage(b)
     )
 
 
-def _lineage(member: _Member) -> list[_Member]:
-    """A tensor and those that it is a view of, the root left out."""
+def _lineage(member: _Member) -> list[tuple[_Member, View]]:
+    """How a tensor is made from the root: each view with what it is a view of, the last one first."""
     found = []
-    while member.parent is not None:
-        found.append(member)
+    while member.parent is not None and member.view is not None:
+        found.append((member.parent, member.view))
         member = member.parent
     return found
 

@@ -125,7 +125,8 @@ def is_taken_for_copy(node: fx.Node) -> bool:
 
 def storage_of(value: torch.Tensor) -> int:
     """Equal for tensors that share memory, as long as they live."""
-    return value.untyped_storage()._cdata  # noqa: SLF001
+    address: int = value.untyped_storage()._cdata  # noqa: SLF001
+    return address
 
 
 # -- calls -----------------------------------------------------------------------------------------

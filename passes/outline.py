@@ -245,13 +245,17 @@ def _structure(graph: fx.Graph, children: dict[str, Any]) -> tuple[Any, ...]:
     """What a region computes on which types: equal for regions that can share one sub-graph."""
     numbers: dict[fx.Node, int] = {}
     parts: list[Any] = []
+
+    def numbered(node: fx.Node) -> Any:
+        return _Number(numbers[node])
+
     for node in graph.nodes:
         numbers[node] = len(numbers)
         target = id(children[str(node.target)]) if node.op in ("call_module", "get_attr") else node.target
         if node.op == "placeholder":
             parts.append(("input", type_of(node)))
             continue
-        arguments = key_of(fx.node.map_arg((node.args, dict(node.kwargs)), lambda n: _Number(numbers[n])))
+        arguments = key_of(fx.node.map_arg((node.args, dict(node.kwargs)), numbered))
         parts.append((node.op, "" if node.op == "output" else target, arguments, type_of(node)))
     return tuple(parts)
 

@@ -272,11 +272,10 @@ def _arguments(node: fx.Node) -> list[Any]:
 def _narrow_undone(graph: fx.Graph, base: fx.Node, new: fx.Node, args: Any, writer: fx.Node) -> fx.Node:
     axis, start, length = args
     if isinstance(start, fx.Node) or isinstance(length, fx.Node):
-        end = call(graph, operator.add, start, length, like=writer)
+        end: fx.Node | int = call(graph, operator.add, start, length, like=writer)
     else:
-        end = start + length
-        if start < 0 <= end:  # counted from the end, up to the end
-            end = _INT_MAX
+        stop: int = start + length
+        end = _INT_MAX if start < 0 <= stop else stop  # counted from the end, up to the end
     return call(graph, aten.slice_scatter.default, base, new, axis, start, end, like=writer)
 
 

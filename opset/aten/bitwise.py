@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import onnx_ir as ir
 import torch
 
@@ -52,7 +54,8 @@ def bitwise_xor(op: OpBuilder, self: Operand, other: Operand) -> ir.Value:
 def _bits(op: OpBuilder, name: str, a: Operand, b: Operand) -> ir.Value:
     dtype = op.result.dtype
     op_type = name if dtype == torch.bool else f"Bitwise{name}"
-    return getattr(op, op_type)(operand(op, a, dtype), operand(op, b, dtype))
+    build: Callable[..., ir.Value] = getattr(op, op_type)
+    return build(operand(op, a, dtype), operand(op, b, dtype))
 
 
 @lowers(aten.bitwise_not.default)

@@ -130,10 +130,12 @@ def convolution(
 ) -> ir.Value:
     """Either of the two, as the core operator spells them."""
     if transposed:
-        return conv_transpose.function(
+        made: ir.Value = conv_transpose.function(
             op, input, weight, bias, stride, padding, output_padding, groups, dilation
         )
-    return conv.function(op, input, weight, bias, stride, padding, dilation, groups)
+    else:
+        made = conv.function(op, input, weight, bias, stride, padding, dilation, groups)
+    return made
 
 
 @lowers(aten.conv_tbc.default)

@@ -137,9 +137,10 @@ def index_add(
     op: OpBuilder, self: Value, dim: int, index: Value, source: Value, *, alpha: float | Value = 1
 ) -> ir.Value:
     """x[index[k]] += alpha * source[k] along one axis."""
+    added: ir.Value = source
     if isinstance(alpha, ir.Value) or alpha != 1:
-        source = op.Mul(source, op.number(alpha, dtype_of(source)))
-    return put_rows(op, self, dim, index, source, "add")
+        added = op.Mul(source, op.number(alpha, dtype_of(source)))
+    return put_rows(op, self, dim, index, added, "add")
 
 
 def put_rows(

@@ -89,7 +89,7 @@ def repeat(op: OpBuilder, self: Value, repeats: Sequence[Size]) -> ir.Value:
     changed = [i for i, times in enumerate(repeats) if times != 1]
     if changed and 0 not in repeats and all(old[i] == 1 for i in changed):
         return broadcast(op, self, repeats)
-    x = self
+    x: ir.Value = self
     if rank > rank_of(self):
         x = op.Unsqueeze(self, op.ints(range(rank - rank_of(self))))
     if not changed:

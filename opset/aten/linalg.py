@@ -322,7 +322,8 @@ def _count_norm(op: OpBuilder, x: ir.Value, _: float) -> ir.Value:
 
 
 def _last(op: OpBuilder, op_type: str, x: ir.Value) -> ir.Value:
-    return getattr(op, op_type)(x, op.ints([-1]), keepdims=0)
+    build: Callable[..., ir.Value] = getattr(op, op_type)
+    return build(x, op.ints([-1]), keepdims=0)
 
 
 _NORMS: dict[float, Callable[[OpBuilder, ir.Value, float], ir.Value]] = {

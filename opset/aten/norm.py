@@ -448,7 +448,8 @@ def _rms_epsilon(x: ir.Value, eps: float | None) -> float:
 @lowers(aten._weight_norm.default)
 def weight_norm(op: OpBuilder, v: Value, g: Value, dim: int = 0) -> ir.Value:
     """(*) -> (*): v with the norms g along `dim`; over everything for -1."""
-    return weight_norm_interface.function(op, v, g, dim)[0]
+    made: ir.Value = weight_norm_interface.function(op, v, g, dim)[0]
+    return made
 
 
 @lowers(aten._weight_norm_interface.default)

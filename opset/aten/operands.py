@@ -66,7 +66,7 @@ def emit(op: OpBuilder, op_type: str, *operands: ir.Value, **attributes: object)
     The first operand says the dtype; operands of other dtypes (axes) stay as they are.
     """
     dtype = dtype_of(operands[0])
-    build = getattr(op, op_type)
+    build: Callable[..., ir.Value] = getattr(op, op_type)
     wide = LACKING.get(op_type, _BF16).get(dtype)
     if wide is None:
         return build(*operands, **attributes)

@@ -10,7 +10,7 @@ Packed sequences are laid out (T, N, I) again, run with their lengths, and packe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -323,7 +323,8 @@ def _layer(
     ]
     operands = [x, *weights, network.lengths, *begin]
     attributes = {k: v * len(directions) if isinstance(v, list) else v for k, v in cell.attributes.items()}
-    made = getattr(op, cell.op_type)(
+    build: Callable[..., Sequence[ir.Value]] = getattr(op, cell.op_type)
+    made = build(
         *(op.cast(v, wide) if v is not None and v is not network.lengths else v for v in operands),
         hidden_size=hidden,
         direction="bidirectional" if len(directions) > 1 else "forward",

@@ -193,7 +193,7 @@ def _torch_places(to: Resizing, axis: int, way: Nearest, dtype: torch.dtype = to
     scales = [None] * axes if to.scales is None else [to.scales[axis], *[1.0] * (axes - 1)]
     ones = [1] * (axes - 1)
     ramp = torch.arange(old, dtype=dtype).view(1, 1, -1, *ones)
-    places = way.operators[axes - 1].default(ramp, [new, *ones], *scales)
+    places: torch.Tensor = way.operators[axes - 1].default(ramp, [new, *ones], *scales)
     return places.view(-1).numpy().astype(np.int64)
 
 

@@ -234,7 +234,8 @@ def unique_without_counts(
     return_inverse: bool = False,
 ) -> tuple[ir.Value, ir.Value]:
     """(*S) -> (k,) the distinct elements, (*S) which of them each is."""
-    return unique.function(op, self, sorted, return_inverse)[:2]
+    values, inverse, _ = unique.function(op, self, sorted, return_inverse)
+    return values, inverse
 
 
 @lowers(aten.unique_dim.default)

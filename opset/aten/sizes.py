@@ -217,7 +217,8 @@ def sym_float(op: OpBuilder, a: Number) -> ir.Value:
 
 def _function(op_type: str) -> Callable[[OpBuilder, Number], ir.Value]:
     def rule(op: OpBuilder, a: Number) -> ir.Value:
-        return getattr(op, op_type)(vector(op, a, f64))
+        build: Callable[..., ir.Value] = getattr(op, op_type)
+        return build(vector(op, a, f64))
 
     return rule
 
@@ -279,12 +280,14 @@ def either(op: OpBuilder, a: Number, b: Number) -> ir.Value:
 def _bits(op: OpBuilder, name: str, a: Number, b: Number) -> ir.Value:
     bools = dtype_of_number(a) == dtype_of_number(b) == torch.bool
     dtype, prefix = (torch.bool, "") if bools else (i64, "Bitwise")
-    return getattr(op, f"{prefix}{name}")(vector(op, a, dtype), vector(op, b, dtype))
+    build: Callable[..., ir.Value] = getattr(op, f"{prefix}{name}")
+    return build(vector(op, a, dtype), vector(op, b, dtype))
 
 
 def _comparison(op_type: str) -> Callable[[OpBuilder, Number, Number], ir.Value]:
     def rule(op: OpBuilder, a: Number, b: Number) -> ir.Value:
-        return getattr(op, op_type)(*pair(op, a, b))
+        build: Callable[..., ir.Value] = getattr(op, op_type)
+        return build(*pair(op, a, b))
 
     return rule
 

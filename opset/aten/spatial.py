@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import overload
 
 import onnx_ir as ir
 import torch
@@ -26,12 +26,18 @@ def per_axis(setting: int | Sequence[int | ir.Value], axes: int) -> list[int]:
     return [int(n) for n in numbers] * (axes // len(numbers))  # type: ignore[arg-type]
 
 
+@overload
+def with_batch(op: OpBuilder, x: ir.Value, rank: int, build: Callable[[ir.Value], ir.Value]) -> ir.Value: ...
+@overload
+def with_batch(
+    op: OpBuilder, x: ir.Value, rank: int, build: Callable[[ir.Value], tuple[ir.Value, ir.Value]]
+) -> tuple[ir.Value, ir.Value]: ...
 def with_batch(
     op: OpBuilder,
     x: ir.Value,
     rank: int,
     build: Callable[[ir.Value], ir.Value | tuple[ir.Value, ...]],
-) -> Any:
+) -> ir.Value | tuple[ir.Value, ...]:
     """`build(x)`; an x of one axis less than `rank` gets a batch axis of one for it."""
     if rank_of(x) == rank:
         return build(x)
@@ -50,7 +56,7 @@ def emit(op: OpBuilder, op_type: str, *operands: ir.Value | None, **attributes: 
     """
     while operands[-1] is None:
         operands = operands[:-1]
-    build = getattr(op, op_type)
+    build: Callable[..., ir.Value] = getattr(op, op_type)
     if dtype_of(_first(operands)) != torch.bfloat16:
         return build(*operands, **attributes)
     wide = [op.cast(x, torch.float32) if _is_bfloat16(x) else x for x in operands]  # type: ignore[arg-type]
