@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ import torch.utils._pytree as pytree
 from fx2onnx import dims, serialise
 from fx2onnx.errors import ExportInputError, Fx2OnnxError, RelationError
 from fx2onnx.graph import TypedGraph
+from fx2onnx.protobuf_stream import PROTOBUF_LIMIT, write_model
 from fx2onnx.types import TensorType, type_of
 
 if TYPE_CHECKING:
@@ -214,8 +216,10 @@ def _load(program: OnnxProgram) -> Any:
         raise Fx2OnnxError(
             "running a model needs onnxruntime", fix="pip install 'fx2onnx[runtime]'"
         ) from error
-    if serialise.weight_bytes(program.model) < serialise.PROTOBUF_LIMIT // 2:
-        return session(program.to_proto().SerializeToString())
+    if serialise.weight_bytes(program.model) < PROTOBUF_LIMIT // 2:
+        message = io.BytesIO()
+        write_model(program.model, message)
+        return session(message.getvalue())
     folder = tempfile.TemporaryDirectory(prefix="fx2onnx-")
     path = Path(folder.name) / "model.onnx"
     program.save(path, external_data=True)

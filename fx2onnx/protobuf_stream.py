@@ -76,7 +76,7 @@ def _hollow(values: Sequence[ir.Value]) -> Iterator[list[Any]]:
             value.const_value = tensor
 
 
-def _nothing() -> ir.Tensor:
+def _nothing() -> ir.TensorProtocol:
     return ir.tensor([], dtype=ir.DataType.UINT8)
 
 
