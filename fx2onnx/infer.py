@@ -21,9 +21,9 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from fx2onnx import dims
 from fx2onnx.dims import Dim
-from fx2onnx.recurrent_shapes import recurrent_shapes
 from fx2onnx.torch_sizes import sizes_without_special_cases
 from fx2onnx.types import SizeType, TensorType, Type
+from fx2onnx.whole_shapes import whole_shapes
 
 
 class NotInferableError(Exception):
@@ -67,7 +67,7 @@ def _run(target: Callable[..., Any], args: Any, kwargs: Any, mode: FakeTensorMod
         mode or contextlib.nullcontext(),
         enable_python_dispatcher(),
         torch.no_grad(),
-        recurrent_shapes(),
+        whole_shapes(),
         sizes_without_special_cases(),
     ):
         try:

@@ -26,6 +26,7 @@ from typing import Any, Literal
 from fx2onnx.capture import Model, capture
 from fx2onnx.compose import compose
 from fx2onnx.errors import ExportInputError
+from fx2onnx.garbage import collector_paused
 from fx2onnx.graph import TypedGraph
 from fx2onnx.lower import lower_graph
 from fx2onnx.opset import RULES
@@ -90,22 +91,23 @@ def export(
     opset = _checked_opset(opset_version)
     _check_choices(functions, target)
     say = progress or (lambda _: None)
-    say("capture")
-    graph = capture(
-        model,
-        args,
-        kwargs,
-        dynamic_shapes=dynamic_shapes,
-        dynamic_axes=dynamic_axes,
-        input_names=input_names,
-        output_names=output_names,
-    )
-    say("passes")
-    pipeline = passes if passes is not None else default_pipeline()
-    graph = pipeline(graph, print_after=print_after, verify_each=verify_each)
-    graph = name_mutated(graph, return_mutated=return_mutated)
-    say("lower")
-    program = lower(graph, opset_version=opset, functions=functions, target=target, rules=rules)
+    with collector_paused():
+        say("capture")
+        graph = capture(
+            model,
+            args,
+            kwargs,
+            dynamic_shapes=dynamic_shapes,
+            dynamic_axes=dynamic_axes,
+            input_names=input_names,
+            output_names=output_names,
+        )
+        say("passes")
+        pipeline = passes if passes is not None else default_pipeline()
+        graph = pipeline(graph, print_after=print_after, verify_each=verify_each)
+        graph = name_mutated(graph, return_mutated=return_mutated)
+        say("lower")
+        program = lower(graph, opset_version=opset, functions=functions, target=target, rules=rules)
     return replace(program, source=_eager(model), args=_tuple(args), kwargs=dict(kwargs or {}))
 
 

@@ -155,7 +155,7 @@ def _asked_from(frame: FrameType | None) -> SLoc:
 
 
 # Ours, but called from the model's lines.
-_BETWEEN = ("fx2onnx.capture.is_causal", "fx2onnx.capture.short_circuit", "fx2onnx.recurrent_shapes")
+_BETWEEN = ("fx2onnx.capture.is_causal", "fx2onnx.capture.short_circuit", "fx2onnx.whole_shapes")
 
 
 def _caller_is_native(frame: FrameType) -> bool:

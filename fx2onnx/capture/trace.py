@@ -21,8 +21,8 @@ from fx2onnx.capture.short_circuit import short_circuits
 from fx2onnx.capture.signature import Arguments
 from fx2onnx.errors import CaptureError, Fx2OnnxError
 from fx2onnx.origin import is_torch_file
-from fx2onnx.recurrent_shapes import recurrent_shapes
 from fx2onnx.torch_sizes import sizes_without_special_cases
+from fx2onnx.whole_shapes import whole_shapes
 
 
 class FunctionModule(torch.nn.Module):
@@ -98,7 +98,7 @@ def _tracing() -> Iterator[None]:
             sizes_without_special_cases(),
             user_lines(),
             short_circuits(),
-            recurrent_shapes(),
+            whole_shapes(),
             symbolic_is_causal(),
             warnings.catch_warnings(),
         ):
