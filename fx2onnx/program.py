@@ -20,7 +20,7 @@ from fx2onnx import dims, serialise
 from fx2onnx.errors import ExportInputError, Fx2OnnxError, RelationError
 from fx2onnx.graph import TypedGraph
 from fx2onnx.protobuf_stream import PROTOBUF_LIMIT, write_model
-from fx2onnx.types import TensorType, type_of
+from fx2onnx.types import SHORT, TORCH_DTYPES, TensorType, type_of
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -79,11 +79,7 @@ class OnnxProgram:
         """Inputs, outputs, what the model needs of its sizes, and what was assumed."""
         placeholders = self.graph.placeholders()
         lines = [f"input {i.name}: {type_of(placeholders[i.placeholder])}" for i in self.graph.inputs]
-        results = {v.name: v for v in self.model.graph.outputs}
-        lines += [
-            f"output {name}: {value.dtype}[{', '.join(map(str, value.shape or ()))}]"
-            for name, value in results.items()
-        ]
+        lines += [f"output {value.name}: {_type_text(value)}" for value in self.model.graph.outputs]
         lines += [f"needs {r}" + (f"    at {r.where}" if r.where else "") for r in self.graph.relations]
         lines += [f"note: {note}" for note in self.graph.notes]
         return "\n".join(lines)
@@ -207,6 +203,12 @@ def _check_input(name: str, value: Any, expected: Any) -> None:
         raise ExportInputError(
             f"the input {name} has {value.dim()} axes, but the model takes {len(expected.shape)}"
         )
+
+
+def _type_text(value: ir.Value) -> str:
+    """An ONNX value's type as graph text has it."""
+    dtype = "?" if value.dtype is None else SHORT[TORCH_DTYPES[value.dtype]]
+    return f"{dtype}[{', '.join(map(str, value.shape or ()))}]"
 
 
 def _load(program: OnnxProgram) -> Any:

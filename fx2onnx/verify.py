@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,10 @@ from fx2onnx.types import TensorType, type_of
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
+def _listed(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{k}={v}" for k, v in sizes.items()) or "static sizes"
+
+
 @dataclass(frozen=True)
 class Check:
     """One run: the sizes, and for each output the largest difference as a share of its scale."""
@@ -27,9 +31,20 @@ class Check:
     differences: dict[str, float]
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{k}={v}" for k, v in self.sizes.items()) or "static sizes"
         worst = max(self.differences.values(), default=0.0)
-        return f"{sizes}: {len(self.differences)} outputs equal, largest difference {worst:.1e} of the scale"
+        count = len(self.differences)
+        return f"{_listed(self.sizes)}: {count} outputs equal, largest difference {worst:.1e} of the scale"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Sizes that the PyTorch model itself does not take, and what it raises."""
+
+    sizes: dict[str, int]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{_listed(self.sizes)}: not compared, the PyTorch model raises {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -37,9 +52,10 @@ class Report:
     """All runs of a verification."""
 
     checks: tuple[Check, ...]
+    skipped: tuple[Skipped, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.checks))
+        return "\n".join(map(str, (*self.checks, *self.skipped)))
 
 
 def verify(
@@ -57,7 +73,7 @@ def verify(
         args, kwargs: inputs; those of the export where omitted.
         tolerance: for each dtype the largest difference, as a share of the output's largest value.
         other_sizes: also run with each dynamic size at 1 and at other values, as far as the model's
-            relations allow.
+            relations allow and the PyTorch model takes them; the report lists those that it does not take.
 
     Raises:
         VerificationError: an output differs in dtype, shape or values.
@@ -67,19 +83,47 @@ def verify(
         raise Fx2OnnxError("this program does not hold the PyTorch model that it came from")
     if args is None:
         args, kwargs = program.args, program.kwargs
+    kwargs = dict(kwargs or {})
     limits = {**TOLERANCE, **(tolerance or {})}
-    checks = [_check(program, args, kwargs or {}, limits)]
+    checks = [_check(program, args, kwargs, _eager(program, args, kwargs), limits)]
+    skipped: list[Skipped] = []
     if other_sizes:
-        changed = _other_inputs(program, args, kwargs or {})
-        checks += [_check(program, *inputs, limits) for inputs in changed]
-    return Report(tuple(checks))
+        for sizes in _other_sizes(program.sizes(program.feeds(args, kwargs)), skipped):
+            if (inputs := _resized(program, args, kwargs, sizes, seed=len(checks))) is None:
+                continue
+            try:
+                expected = _eager(program, *inputs)
+            except Exception as error:  # noqa: BLE001  models raise what they like at sizes that they do not take
+                skipped.append(Skipped(dict(sizes), f"{type(error).__name__}: {error}".splitlines()[0]))
+                continue
+            checks.append(_check(program, *inputs, expected, limits))
+    return Report(tuple(checks), tuple(skipped))
+
+
+def _other_sizes(sizes: Mapping[str, int], skipped: Sequence[Skipped]) -> Iterator[dict[str, int]]:
+    """Every free size at 1, one after the other where the model does not take that; then all a little larger."""
+    if not sizes:
+        return
+    ones = dict.fromkeys(sizes, 1)
+    tried = [ones]
+    yield ones
+    if skipped and len(sizes) > 1:
+        tried += [{**sizes, name: 1} for name in sizes]
+        yield from tried[1:]
+    larger = {k: v + 1 + i for i, (k, v) in enumerate(sizes.items())}
+    if larger not in tried:
+        yield larger
 
 
 def _check(
-    program: OnnxProgram, args: Sequence[Any], kwargs: Mapping[str, Any], limits: Mapping[torch.dtype, float]
+    program: OnnxProgram,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    result: Any,
+    limits: Mapping[torch.dtype, float],
 ) -> Check:
     feeds = program.feeds(args, kwargs)
-    expected = pytree.tree_leaves(_eager(program, args, kwargs))
+    expected = pytree.tree_leaves(result)
     made = program.run(feeds)
     differences = {}
     for output in program.graph.outputs:
@@ -140,23 +184,15 @@ def _difference(
     return share
 
 
-def _other_inputs(
-    program: OnnxProgram, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> list[tuple[Any, Any]]:
-    """The inputs at other sizes: every free size at 1, and at one and two more than the example's."""
+def _resized(
+    program: OnnxProgram, args: Sequence[Any], kwargs: Mapping[str, Any], sizes: Mapping[str, int], seed: int
+) -> tuple[Any, Any] | None:
+    """The inputs at other sizes; None where they are the same, or not allowed by what the model needs."""
+    if sizes == program.sizes(program.feeds(args, kwargs)) or not _allowed(program, sizes):
+        return None
     leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
-    feeds = program.feeds(args, kwargs)
-    sizes = program.sizes(feeds)
-    found = []
-    for offset, new in enumerate(
-        [dict.fromkeys(sizes, 1), {k: v + 1 + i for i, (k, v) in enumerate(sizes.items())}]
-    ):
-        if new == sizes or not sizes:
-            continue
-        changed = _resized_leaves(program, list(leaves), new, seed=offset)
-        if changed is not None and _allowed(program, new):
-            found.append(pytree.tree_unflatten(changed, spec))
-    return found
+    changed = _resized_leaves(program, list(leaves), sizes, seed)
+    return None if changed is None else pytree.tree_unflatten(changed, spec)
 
 
 def _allowed(program: OnnxProgram, sizes: Mapping[str, int]) -> bool:

@@ -157,6 +157,25 @@ def _are_same(sizes: Sequence[Any], others: Sequence[Any]) -> bool:
     return all(type(a) is int and type(b) is int and a == b for a, b in zip(sizes, others, strict=True))
 
 
+# -- pooling ------------------------------------------------------------------------------------------
+
+
+def _max_pool1d(
+    x: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Any:
+    """(N, C, L) -> (N, C, pooled), as one row of a plane; torch's own kernel fixes the length."""
+    if x.dim() not in (2, 3):
+        return NotImplemented
+    strides = [1, *stride] if stride else []
+    windows = [1, *kernel_size], strides, [0, *padding], [1, *dilation]
+    return aten.max_pool2d.default(x.unsqueeze(-2), *windows, ceil_mode).squeeze(-2)
+
+
 # -- products and resizing ---------------------------------------------------------------------------
 
 
@@ -199,6 +218,7 @@ _SHAPES: dict[Any, Callable[..., Any]] = {
     aten.layer_norm.default: _layer_norm,
     aten.group_norm.default: _group_norm,
     aten.linear.default: _linear,
+    aten.max_pool1d.default: _max_pool1d,
     **{op.vec: functools.partial(_resized, rank) for rank, family in _RESIZING.items() for op in family},
 }
 

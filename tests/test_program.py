@@ -40,6 +40,28 @@ def program():
     )
 
 
+def test_sizes_that_the_model_does_not_take_are_listed():
+    program = fx2onnx.export(
+        lambda x: nn.functional.avg_pool1d(x, 3), (torch.randn(2, 3, 12),), dynamic_shapes=({0: "b", 2: "n"},)
+    )
+    report = program.verify()
+    assert [c.sizes for c in report.checks] == [{"b": 2, "n": 12}, {"b": 1, "n": 12}, {"b": 3, "n": 14}]
+    assert [s.sizes for s in report.skipped] == [{"b": 1, "n": 1}, {"b": 2, "n": 1}]
+    assert "not compared, the PyTorch model raises RuntimeError: Given input size" in str(report)
+
+
+def test_the_report_says_types_relations_and_notes():
+    def forward(x, table):
+        table.add_(1)
+        return x * 2 if x.shape[0] <= 5 else x
+
+    program = fx2onnx.export(forward, (torch.ones(3, 4), torch.zeros(2)), dynamic_shapes=({0: "n"}, None))
+    report = program.report().splitlines()
+    assert report[:3] == ["input x: f32[n, 4]", "input table: f32[2]", "output output: f32[n, 4]"]
+    assert report[3].startswith("needs n <= 5    at ")
+    assert report[4].startswith("note: the model writes to table")
+
+
 # -- calling ---------------------------------------------------------------------------------------
 
 

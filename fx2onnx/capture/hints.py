@@ -9,12 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-import sympy
 import torch
 
 from fx2onnx import dims
 from fx2onnx.capture.dynamic import Request
-from fx2onnx.dims import Dim
 
 # Small, since a model may have a largest size (a table of positions), and seldom a constant of a model.
 _FRESH = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
@@ -71,18 +69,8 @@ def _pick(fresh: Iterable[int], request: Request, used: set[int]) -> int:
 def _size(request: Request, symbols: dict[str, int]) -> int | None:
     if request.size is None:
         return _FRESH[request.axis] if request.example in (0, 1) else None
-    return dims.evaluate(request.size, {**_unbound(request.size, symbols, request.example), **symbols})
-
-
-def _unbound(size: Dim, symbols: dict[str, int], example: int) -> dict[str, int]:
-    """Solve a linear expression for its one symbol that no axis carries alone (`2*k`)."""
-    if isinstance(size, int):
-        return {}
-    free = [s for s in size.free_symbols if s.name not in symbols]
-    if len(free) != 1:
-        return {}
-    solved = sympy.solve(size.xreplace({sympy.Symbol(k): v for k, v in symbols.items()}) - example, free[0])
-    return {free[0].name: int(solved[0])} if len(solved) == 1 and solved[0].is_Integer else {}
+    carried_by_no_axis = dims.solve(request.size, request.example, symbols)  # the k of `2*k`
+    return dims.evaluate(request.size, {**carried_by_no_axis, **symbols})
 
 
 def _sums(

@@ -62,7 +62,7 @@ def _relation(expr: Any, shape_env: ShapeEnv, where: str | None) -> Relation | N
         return Relation(0, "holds", 0, where, str(expr))
     names = names_of(shape_env)
     left, sign, right = _plain(names.from_torch(expr.args[0]), sign, names.from_torch(expr.args[1]))
-    if truth(left, sign, right):
+    if dims.compare(left, sign, right):
         return None
     text = f"{dims.show(left)} {sign} {dims.show(right)}"
     return Relation(left, sign, right, where, text, guard=str(expr))
@@ -76,24 +76,6 @@ def _plain(left: Dim, sign: str, right: Dim) -> tuple[Dim, str, Dim]:
             bound = dims.dim(one.func(*rest))
             return other, "<=" if isinstance(one, sympy.Min) else ">=", bound
     return left, sign, right
-
-
-def truth(left: Dim, sign: str, right: Dim) -> bool | None:
-    """Does a relation hold for every size (True), for none (False), or does it depend (None)?"""
-    if sign in ("==", "!="):
-        equal = dims.same(left, right)
-        return equal if sign == "==" or equal is None else not equal
-    difference = dims.dim(sympy.expand(sympy.Add(left, -right)))
-    if isinstance(difference, int):
-        return {"<": difference < 0, "<=": difference <= 0, ">": difference > 0, ">=": difference >= 0}[sign]
-    known = {
-        "<": difference.is_negative,
-        "<=": difference.is_nonpositive,
-        ">": difference.is_positive,
-        ">=": difference.is_nonnegative,
-    }
-    answer: bool | None = known[sign]
-    return answer
 
 
 def place_of(sloc: SLoc | None) -> str | None:
