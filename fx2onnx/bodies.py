@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import onnx
 import onnx_ir as ir
 
 from fx2onnx.builder import annotate
@@ -38,14 +39,34 @@ class Body:
 
 
 def drop_unused(graph: ir.Graph) -> None:
-    """Drop nodes and constants that nothing reads."""
+    """Drop nodes, optional results at a node's end, and constants that nothing reads."""
     kept_outputs = {id(v) for v in graph.outputs}
     for node in reversed(graph):
-        if all(not v.uses() and id(v) not in kept_outputs for v in node.outputs):
+        read = [bool(v.uses()) or id(v) in kept_outputs for v in node.outputs]
+        if not any(read):
             graph.remove(node, safe=True)
+        elif not read[-1]:
+            _drop_last_results(node, read, graph.opset_imports)
     for name, value in list(graph.initializers.items()):
         if not value.uses() and id(value) not in kept_outputs:
             del graph.initializers[name]
+
+
+def _drop_last_results(node: ir.Node, read: Sequence[bool], opsets: Mapping[str, int]) -> None:
+    """Results that the operator need not make: MaxPool without positions has faster kernels."""
+    if node.domain not in opsets or not onnx.defs.has(node.op_type, node.domain):
+        return
+    formals = onnx.defs.get_schema(node.op_type, opsets[node.domain], node.domain).outputs
+    count = len(read)
+    while count and not read[count - 1] and _is_optional(formals, count - 1):
+        count -= 1
+    if count < len(read):
+        node.resize_outputs(count)
+
+
+def _is_optional(formals: Sequence[onnx.defs.OpSchema.FormalParameter], index: int) -> bool:
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    return index < len(formals) and formals[index].option == optional
 
 
 def trim(graph: ir.Graph) -> tuple[int, ...]:
