@@ -22,8 +22,10 @@ from fx2onnx.passes import (
     fuse_batch_norm,
     inline_contexts,
     outline,
+    plain_creation,
     promote_types,
     share_sizes,
+    split_group_norm,
     split_linear,
 )
 from fx2onnx.rewrite import Pass
@@ -31,6 +33,7 @@ from fx2onnx.rewrite import Pass
 PIPELINE: tuple[Pass, ...] = (
     inline_contexts.run,  # first: what grad mode and autocast wrap is part of the graph
     functionalize.run,  # then no call writes: every later pass may assume that calls only compute
+    plain_creation.run,  # before cse and fold_constants: masks are then made of numbers alone
     drop_noops.run,  # before outline: fewer nodes, and module calls that come to one operator show as such
     share_sizes.run,  # before outline: regions get their sizes as arguments
     cse.run,  # before outline too: module calls that repeat a mask or a size computation then share it
@@ -39,6 +42,7 @@ PIPELINE: tuple[Pass, ...] = (
     promote_types.run,  # before the passes that make weights, which then are of one dtype
     fuse_batch_norm.run,  # before split_linear and fold_constants, which fold the weights that it writes
     split_linear.run,  # also before it
+    split_group_norm.run,  # also before it
     fold_constants.run,
     cse.run,
     dead_code.run,  # last: the others leave unread nodes behind

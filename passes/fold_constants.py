@@ -25,7 +25,10 @@ from fx2onnx.passes.constness import constant_nodes
 from fx2onnx.rewrite import origin, whole_graph
 
 SMALL = 64 * 1024
-"""Bytes up to which a value may be larger than what it is made of (masks, position tables)."""
+"""Bytes up to which a value may be larger than what it is made of (position tables)."""
+
+SMALL_MASK = 1024 * 1024
+"""The same for what several calls make out of nothing but numbers."""
 
 
 def rewrite(graph: TypedGraph) -> None:
@@ -78,11 +81,16 @@ class _Plan:
         if node.op == "placeholder" or not isinstance(node.meta["val"], torch.Tensor) or _is_one_number(node):
             return False
         size = _bytes(node)
-        return size <= SMALL or size <= sum(map(_bytes, self.sources[node]))
+        numbers_alone = node.all_input_nodes and all(map(_is_number, self.sources[node]))
+        return size <= (SMALL_MASK if numbers_alone else SMALL) or size <= sum(map(_bytes, self.sources[node]))
 
     def _would_store_twice(self, node: fx.Node) -> bool:
         """Is the value large, and made of state that the graph also reads as it is?"""
         return _bytes(node) > SMALL and not self.staying.isdisjoint(self.sources[node])
+
+
+def _is_number(placeholder: fx.Node) -> bool:
+    return bool(placeholder.meta["val"].numel() <= 1)
 
 
 def _is_one_number(node: fx.Node) -> bool:

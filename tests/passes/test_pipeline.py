@@ -266,7 +266,7 @@ def test_a_pass_that_breaks_the_graph_is_named():
             verify_each=True,
             on_pass=lambda p: seen.append(p.name),
         )
-    assert seen == ["inline_contexts", "functionalize", "drop_noops", "untype"]
+    assert seen == ["inline_contexts", "functionalize", "plain_creation", "drop_noops", "untype"]
 
 
 def test_each_pass_stands_alone():
