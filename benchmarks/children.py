@@ -1,7 +1,7 @@
 """Child processes of the benchmarks: one export, or one measurement of a model, each in a fresh process.
 
 python -m benchmarks.children export fx2onnx resnet50 /tmp/a.onnx      → {"seconds": …, "peak_mb": …}
-python -m benchmarks.children run resnet50 /tmp/a.onnx                 → {"load": …, "latency": …}
+python -m benchmarks.children run /tmp/a.onnx                          → {"load": …, "latency": …}
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ def export(exporter: str, name: str, path: str) -> dict[str, float]:
     args, kwargs = subject.inputs
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
-    if exporter == "fx2onnx":
+    if exporter.startswith("fx2onnx"):
         import fx2onnx
 
-        fx2onnx.export(subject.model, args, kwargs, dynamic_shapes=subject.dynamic_shapes).save(path)
+        functions: Any = "none" if exporter.endswith("flat") else "modules"
+        fx2onnx.export(
+            subject.model, args, kwargs, dynamic_shapes=subject.dynamic_shapes, functions=functions
+        ).save(path)
     else:
         shapes = _torch_shapes(subject, torch)
         program = torch.onnx.export(
@@ -56,6 +59,7 @@ def export(exporter: str, name: str, path: str) -> dict[str, float]:
         program.save(path)  # type: ignore[union-attr]
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _save_inputs(subject, path)
     return {"seconds": seconds, "peak_mb": peak / 1024, "above_model_mb": (peak - before) / 1024}
 
 
@@ -77,33 +81,43 @@ def _torch_shapes(subject: Any, torch: Any) -> Any:
     return shapes.dynamic_shapes(subject.model, *subject.inputs)
 
 
-def run(name: str, path: str, rounds: int = 15) -> dict[str, float]:
-    """Load time and latency of one model in ONNX Runtime, on one thread."""
+def _save_inputs(subject: Any, path: str) -> None:
+    """Write the example inputs next to the model, in their order."""
     import numpy as np
-    import onnxruntime
     import torch
 
-    from benchmarks.models import MODELS
-    from fx2onnx.capture.containers import register_caches
+    leaves = torch.utils._pytree.tree_leaves(subject.inputs)  # noqa: SLF001
+    np.savez(f"{path}.npz", *[leaf.numpy() for leaf in leaves if isinstance(leaf, torch.Tensor)])
 
-    register_caches()
-    leaves = torch.utils._pytree.tree_leaves(MODELS[name]().inputs)  # noqa: SLF001
-    arrays = [leaf.numpy() for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+
+def run(path: str, seconds: str = "2") -> dict[str, float]:
+    """Load time and latency of one model in ONNX Runtime, on one thread, with the inputs that lie next to it."""
+    import numpy as np
+
+    with np.load(f"{path}.npz") as saved:
+        arrays = [saved[name] for name in saved.files]
     loads = []
-    for _ in range(3):
+    for _ in range(5):
         start = time.perf_counter()
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        session = _session(path)
         loads.append(time.perf_counter() - start)
-    feeds = {i.name: np.ascontiguousarray(a) for i, a in zip(session.get_inputs(), arrays, strict=True)}
+    feeds = {i.name: a for i, a in zip(session.get_inputs(), arrays, strict=True)}
     session.run(None, feeds)
-    times = []
-    for _ in range(rounds):
+    times: list[float] = []
+    end = time.perf_counter() + float(seconds)
+    while len(times) < 5 or time.perf_counter() < end:
         start = time.perf_counter()
         session.run(None, feeds)
         times.append(time.perf_counter() - start)
     return {"load": statistics.median(loads), "latency": statistics.median(times)}
+
+
+def _session(path: str) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def main() -> None:
