@@ -1,5 +1,6 @@
 # make demo    export AlexNet, run it in ONNX Runtime, check it against eager PyTorch
 # make test    run the tests
+# make test-long  every classification model of torchvision (20 minutes)
 # make check   format, lint, types, walls between the stages
 # make bench   export speed and latency against torch.onnx.export (long)
 # Each makes the environment in .venv first, if it is not there yet.
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test check bench clean environment
+.PHONY: demo test test-long check bench clean environment
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -18,6 +19,10 @@ demo: $(STAMP)
 test: export OMP_NUM_THREADS ?= 1
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+test-long: export OMP_NUM_THREADS ?= 1
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m long tests/long
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
