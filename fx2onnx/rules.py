@@ -55,7 +55,7 @@ class Rule:
     def name(self) -> str:
         """The function's name with its module, for messages."""
         function = inspect.unwrap(getattr(self.function, "function", self.function))
-        return f"{function.__module__}.{getattr(function, '__qualname__', function)}"
+        return f"{function.__module__}.{getattr(function, '__name__', function)}"
 
     @property
     def where(self) -> str:

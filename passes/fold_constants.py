@@ -82,7 +82,9 @@ class _Plan:
             return False
         size = _bytes(node)
         numbers_alone = node.all_input_nodes and all(map(_is_number, self.sources[node]))
-        return size <= (SMALL_MASK if numbers_alone else SMALL) or size <= sum(map(_bytes, self.sources[node]))
+        return size <= (SMALL_MASK if numbers_alone else SMALL) or size <= sum(
+            map(_bytes, self.sources[node])
+        )
 
     def _would_store_twice(self, node: fx.Node) -> bool:
         """Is the value large, and made of state that the graph also reads as it is?"""
