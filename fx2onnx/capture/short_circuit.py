@@ -37,10 +37,12 @@ def short_circuits() -> Iterator[None]:
     trial: dict[sympy.Basic, bool] = {}  # the answer to the question that is tried at the moment
 
     def evaluate(self: ShapeEnv, orig_expr: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(orig_expr, sympy.logic.boolalg.Boolean) or orig_expr in (sympy.true, sympy.false):
+        if not getattr(orig_expr, "free_symbols", None):
             return original(self, orig_expr, *args, **kwargs)
         if trial:
             return _same_answer(orig_expr, trial)
+        if not isinstance(orig_expr, sympy.logic.boolalg.Boolean):
+            return original(self, orig_expr, *args, **kwargs)
         answer = _idle_answer(orig_expr, sys._getframe(1), trial)  # noqa: SLF001
         if answer is None:
             return original(self, orig_expr, *args, **kwargs)

@@ -102,6 +102,11 @@ def test_two_sizes_in_one_condition_are_both_asked(monkeypatch):
     }
 
 
+def test_what_python_would_not_look_at_is_not_fixed(monkeypatch):
+    one_trace(monkeypatch)
+    assert relations(lambda x, y: x if (x.shape[0] == 1 and len(y) == 7) else y, 5, 7) == ["n != 1"]
+
+
 def test_a_condition_with_effects_is_left_to_python(monkeypatch):
     one_trace(monkeypatch)
     before = TOTAL
