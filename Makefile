@@ -1,6 +1,6 @@
 # make demo    export AlexNet, run it in ONNX Runtime, check it against eager PyTorch
 # make test    run the tests
-# make test-long  every classification model of torchvision (20 minutes)
+# make test-long  every classification model of torchvision (11 minutes)
 # make check   format, lint, types, walls between the stages
 # make bench   export speed and latency against torch.onnx.export (long)
 # Each makes the environment in .venv first, if it is not there yet.

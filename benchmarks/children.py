@@ -90,14 +90,14 @@ def _save_inputs(subject: Any, path: str) -> None:
     np.savez(f"{path}.npz", *[leaf.numpy() for leaf in leaves if isinstance(leaf, torch.Tensor)])
 
 
-def run(path: str, seconds: str = "2") -> dict[str, float]:
+def run(path: str, seconds: str = "1") -> dict[str, float]:
     """Load time and latency of one model in ONNX Runtime, on one thread, with the inputs that lie next to it."""
     import numpy as np
 
     with np.load(f"{path}.npz") as saved:
         arrays = [saved[name] for name in saved.files]
     loads = []
-    for _ in range(5):
+    for _ in range(3):
         start = time.perf_counter()
         session = _session(path)
         loads.append(time.perf_counter() - start)
